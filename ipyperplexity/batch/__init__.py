@@ -1,0 +1,1 @@
+"""Many questions, and their answers as one table."""

@@ -1,0 +1,305 @@
+"""An answer: complete in itself, a table of its sources, and whole in any container."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import datetime as dt
+import pickle
+import pprint
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from IPython.core.completer import provisionalcompleter
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.lib.pretty import pretty
+
+from ipyperplexity.answer import Answer, Turn, Usage, format_cost, summary_line
+from ipyperplexity.errors import ConfigurationError, ServerError
+from ipyperplexity.question import Question
+from ipyperplexity.sources import Source, Sources
+
+SOURCES = Sources(
+    [
+        Source(1, "Dune", "https://d.example", "d.example", dt.date(2025, 3, 2), None, True, 1),
+        Source(3, "Sea", "https://s.example", "s.example"),
+    ]
+)
+USAGE = Usage(10, 20, 30, 5, 1, 0.0123)
+ANSWER = Answer(
+    "Which dune?",
+    "Pilat is tall.[1]\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
+    sources=SOURCES,
+    usage=USAGE,
+    model="m/1",
+    elapsed=2.34,
+)
+EMPTY = Answer("Why?", "")
+
+
+# --- the object ------------------------------------------------------------------------------
+
+
+def test_an_answer_is_its_text_and_the_sequence_of_its_sources() -> None:
+    assert str(ANSWER) == ANSWER.text
+    assert f"{ANSWER}" == ANSWER.text
+    assert list(ANSWER) == list(SOURCES)
+    assert ANSWER.to_dicts() == SOURCES.to_dicts()
+
+
+def test_an_answer_is_always_true_and_has_neither_length_nor_items() -> None:
+    assert EMPTY
+    assert not hasattr(Answer, "__len__")
+    assert not hasattr(Answer, "__getitem__")
+    with pytest.raises(TypeError):
+        len(ANSWER)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        ANSWER[0]  # type: ignore[index]
+
+
+def test_an_answer_is_itself_alone_and_does_not_change() -> None:
+    twin = dataclasses.replace(ANSWER)
+    assert twin != ANSWER
+    assert {ANSWER: 1}[ANSWER] == 1
+    assert len({ANSWER, twin}) == 2
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        ANSWER.text = "other"  # type: ignore[misc]
+
+
+def test_citations_and_tables_are_read_from_the_text() -> None:
+    (citation,) = ANSWER.citations
+    assert citation.source is SOURCES[0]
+    (table,) = ANSWER.tables
+    assert list(table.to_pandas().columns)[:2] == ["a", "b"]
+    assert EMPTY.citations == () and EMPTY.tables == ()
+
+
+def test_a_name_that_it_does_not_have_leads_to_those_that_it_has() -> None:
+    with pytest.raises(AttributeError, match=r"no 'head'; .*answer\.to_pandas\(\)"):
+        ANSWER.head  # noqa: B018
+    assert not hasattr(ANSWER, "head")
+    with pytest.raises(AttributeError) as caught:
+        ANSWER.__dataframe__  # noqa: B018
+    assert "to_pandas" not in str(caught.value)
+
+
+def test_its_repr_is_one_short_line_that_names_a_status_other_than_completed() -> None:
+    assert repr(ANSWER).startswith("Answer('Pilat is tall.[1]")
+    assert "status" not in repr(ANSWER)
+    long = Answer("Why?", "word\n\x1b[31m" * 10_000, status="stopped")
+    assert len(repr(long)) < 150
+    assert "\x1b" not in repr(long) and "\n" not in repr(long)
+    assert "status='stopped'" in repr(long)
+
+
+# --- containers and frames ---------------------------------------------------------------------
+
+
+def test_numpy_keeps_answers_whole() -> None:
+    for pair in ([ANSWER, EMPTY], (ANSWER, ANSWER)):
+        array = np.array(pair, dtype=object)
+        assert array.shape == (2,)
+        assert array[0] is ANSWER
+
+
+def test_a_column_of_answers_keeps_them_whole() -> None:
+    frame = pd.DataFrame({"q": ["a", "b"]})
+    frame["answer"] = [ANSWER, EMPTY]
+    assert frame["answer"][0] is ANSWER
+    assert frame["answer"].map(str).tolist() == [ANSWER.text, ""]
+    assert repr(frame)
+    assert pd.Series([ANSWER, EMPTY])[1] is EMPTY
+
+
+def test_every_frame_library_takes_an_answer_as_the_table_of_its_sources() -> None:
+    pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    duckdb = pytest.importorskip("duckdb")
+    rows = SOURCES.to_dicts()
+    assert pd.DataFrame(ANSWER)["title"].tolist() == ["Dune", "Sea"]
+    assert pl.DataFrame(ANSWER).to_dicts() == rows
+    assert pa.table(ANSWER).to_pylist() == rows
+    answer = ANSWER
+    assert duckdb.sql("select title from answer order by id").fetchall() == [("Dune",), ("Sea",)]
+    assert answer.to_pandas().equals(SOURCES.to_pandas())
+
+
+def test_an_answer_without_sources_is_a_table_of_the_same_columns() -> None:
+    pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    assert list(EMPTY.to_pandas().dtypes) == list(ANSWER.to_pandas().dtypes)
+    assert pl.DataFrame(EMPTY).schema == pl.DataFrame(ANSWER).schema
+    assert pa.table(EMPTY).schema == pa.table(ANSWER).schema
+
+
+def test_its_row_holds_flat_plain_values_for_a_table_of_answers() -> None:
+    row = dataclasses.replace(ANSWER, error=ServerError("down")).row()
+    assert row["question"] == "Which dune?"
+    assert (row["n_sources"], row["n_cited"]) == (2, 1)
+    assert (row["total_tokens"], row["cost_usd"], row["error"]) == (30, 0.0123, "SERVER")
+    plain = (str, int, float, bool, dt.datetime, type(None))
+    assert all(isinstance(value, plain) for value in row.values())
+    assert pd.DataFrame([row]).shape == (1, len(row))
+
+
+# --- copies ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
+)
+def test_a_copy_says_the_same_and_belongs_to_no_client(copied: Any) -> None:
+    answer = dataclasses.replace(ANSWER)
+    answer.__dict__["_ask"] = lambda text, **options: answer
+    assert answer.citations and answer.tables
+    twin = copied(answer)
+    assert (twin.text, twin.sources, twin.usage) == (answer.text, answer.sources, answer.usage)
+    assert twin.citations == answer.citations
+    with pytest.raises(ConfigurationError, match="belongs to no client") as caught:
+        twin.follow_up("And then?")
+    assert "follow=answer" in str(caught.value.hint)
+    assert answer.follow_up("And then?") is answer
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_a_failed_answer_and_its_error_refer_to_each_other_also_after_copying(copied: Any) -> None:
+    error = ServerError("down", status_code=503)
+    answer = dataclasses.replace(ANSWER, status="failed", error=error)
+    error.answer = answer
+    twin = copied(answer)
+    assert twin.error.status_code == 503
+    assert twin.error.answer is twin
+    twin_error = copied(error)
+    assert twin_error.answer.text == answer.text
+    assert twin_error.answer.error is twin_error
+
+
+# --- follow-ups --------------------------------------------------------------------------------
+
+
+def test_a_follow_up_takes_along_who_answered_and_how_but_not_where_was_searched() -> None:
+    asked: dict[str, Any] = {}
+
+    def ask(text: str, **options: Any) -> Answer:
+        asked.update(options, text=text)
+        return EMPTY
+
+    question = Question(
+        "Which dune?", model="high", system="Be brief.", country="FR", recency="day", limit=3
+    )
+    answer = dataclasses.replace(ANSWER, options=question.given())
+    answer.__dict__["_ask"] = ask
+    assert answer.follow_up("And then?", system="Be long.") is EMPTY
+    assert asked == {
+        "text": "And then?",
+        "model": "high",
+        "system": "Be long.",
+        "country": "FR",
+        "follow": answer,
+    }
+
+
+def test_a_conversation_holds_every_turn_oldest_first() -> None:
+    second = Answer("And then?", "It moved.", turns=ANSWER.conversation())
+    assert second.conversation() == (
+        Turn("Which dune?", ANSWER.text),
+        Turn("And then?", "It moved."),
+    )
+    assert Question("Why?", follow=second).follow is second
+    assert Question("Why?", follow=pickle.loads(pickle.dumps(second))).follow is not None
+
+
+def test_an_answer_that_broke_off_can_be_followed_if_there_is_text() -> None:
+    broken = Answer("Why?", "Half an ans", status="failed", error=ServerError("down"))
+    assert Question("Go on", follow=broken).follow is broken
+
+
+# --- displays ----------------------------------------------------------------------------------
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(1)>\x1b]0;t\x07\u202e"
+
+
+def test_a_notebook_gets_html_and_text_in_which_nothing_hostile_is_alive() -> None:
+    page = Source(1, HOSTILE, "javascript:alert(1)", HOSTILE, snippet=HOSTILE)
+    answer = Answer(
+        HOSTILE,
+        f"{HOSTILE} [x](javascript:alert(1)) ![y](http://e.example/p.png) So.[1]",
+        sources=Sources([page]),
+        model=HOSTILE,
+        warnings=(HOSTILE,),
+        searches=(HOSTILE,),
+        status="stopped",
+    )
+    bundle = answer._repr_mimebundle_()
+    assert set(bundle) == {"text/plain", "text/html"}
+    html, text = bundle["text/html"], bundle["text/plain"]
+    assert "<script" not in html and "<img" not in html and 'href="javascript' not in html
+    assert "\x1b" not in text and "\u202e" not in text
+    assert "stopped" in html and "stopped" in text
+
+
+def test_a_notebook_shows_text_sources_and_what_it_took() -> None:
+    html = ANSWER.to_html()
+    for word in ("Pilat is tall.", "https://d.example", "Dune", "m/1", "2.3 s", "30 tokens"):
+        assert word in html
+    text = ANSWER.to_text()
+    for word in ("Pilat is tall.[1]", "https://d.example", "Dune", "m/1 · 2.3 s · 30 tokens"):
+        assert word in text
+    assert pretty(ANSWER) == text
+
+
+def test_ipython_and_others_can_look_at_an_answer_without_harm() -> None:
+    shell = InteractiveShell.instance()
+    formatted, _ = shell.display_formatter.format(ANSWER)  # type: ignore[union-attr]
+    assert set(formatted) >= {"text/plain", "text/html"}
+    shell.user_ns["answer"] = ANSWER
+    with provisionalcompleter():
+        names = {c.text for c in shell.Completer.completions("answer.", 7)}
+    assert {".text", ".sources"} <= names or {"text", "sources"} <= names
+    assert shell.object_inspect("answer")["found"]
+    assert pprint.pformat(ANSWER)
+    assert "to_pandas" in dir(ANSWER)
+
+
+# --- what it took ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("facts", "line"),
+    [
+        ({"model": None}, "1.0 s · no sources"),
+        (
+            {"model": "m", "usage": Usage(total_tokens=1234)},
+            "m · 1.0 s · 1,234 tokens · no sources",
+        ),
+        ({"model": "m", "n_sources": 1, "cached": True}, "m · from the cache · 1 source"),
+        ({"model": "m", "status": "incomplete"}, "incomplete (cut short) · m · 1.0 s · no sources"),
+        ({"model": "m", "status": "odd"}, "odd · m · 1.0 s · no sources"),
+        ({"model": "m", "usage": USAGE}, "m · 1.0 s · 30 tokens · $0.0123 · no sources"),
+        (
+            {"model": "m", "usage": USAGE, "demo": True, "n_sources": 2},
+            "m · 1.0 s · 30 tokens · offline demo, not billed · 2 sources",
+        ),
+    ],
+)
+def test_the_status_line_tells_what_is_known(facts: dict[str, Any], line: str) -> None:
+    given: dict[str, Any] = {"seconds": 1.0, "usage": Usage(), "n_sources": 0, **facts}
+    assert summary_line(**given) == line
+
+
+@pytest.mark.parametrize(
+    ("usd", "shown"),
+    [(0, "$0.00"), (12.345, "$12.35"), (0.1, "$0.10"), (0.0123, "$0.0123"), (1e-6, "<$0.0001")],
+)
+def test_a_price_has_as_many_digits_as_say_something(usd: float, shown: str) -> None:
+    assert format_cost(usd) == shown
+
+
+def test_what_is_taken_away_names_the_sources_and_the_day() -> None:
+    answer = dataclasses.replace(ANSWER, created=dt.datetime(2026, 1, 5, tzinfo=dt.UTC))
+    assert "https://d.example" in answer.to_markdown()
+    assert "2026-01-05" in answer.to_bibtex()
+
+
+def test_the_time_of_asking_knows_its_zone() -> None:
+    assert Answer("Why?", "So.").created.tzinfo is not None
