@@ -1,0 +1,1 @@
+"""Who asks: where credentials come from, never what they are."""

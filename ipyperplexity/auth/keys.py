@@ -1,0 +1,89 @@
+"""The API key: found anew for each question, so that a new one counts at once.
+
+Order: the argument, then ``PERPLEXITY_API_KEY``, then its alias ``PPLX_API_KEY``.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from ipyperplexity.errors import ConfigurationError, MissingCredentialError
+from ipyperplexity.net.redact import Secret
+
+KEY_VARIABLES = ("PERPLEXITY_API_KEY", "PPLX_API_KEY")
+
+
+@dataclass(frozen=True)
+class Credential:
+    """A key and where it came from; only the latter is ever shown."""
+
+    secret: Secret
+    origin: str
+
+
+def as_secret(value: Any, origin: str) -> Secret | None:
+    """Check a key's form; return None for an empty one.
+
+    Raises
+    ------
+    ConfigurationError
+        If it is not text, or holds blanks or unprintable characters (a line end of a copied key
+        would break the request). The message never shows the key.
+    """
+    kind = type(value).__name__
+    # From here on no local variable holds the key: a traceback may show them.
+    value = Secret(value.strip()) if isinstance(value, str) else value
+    if value is None:
+        return None
+    if not isinstance(value, Secret):
+        value = None
+        raise ConfigurationError(
+            f"api_key: got {kind} from {origin}; allowed: text.", field="api_key"
+        )
+    if not value:
+        return None
+    if not _is_key(value):
+        raise ConfigurationError(
+            f"api_key: the key from {origin} holds blanks or characters that no key has.",
+            field="api_key",
+            hint="Copy it again, in one piece.",
+        )
+    return value
+
+
+def _is_key(secret: Secret) -> bool:
+    key = secret.reveal()
+    return key.isascii() and key.isprintable() and " " not in key
+
+
+def find_key(argument: Secret | None = None) -> Credential | None:
+    """Return the key to use now, or None.
+
+    Raises
+    ------
+    ConfigurationError
+        If there is one that cannot be a key.
+    """
+    if argument:
+        return Credential(argument, "the api_key argument")
+    for name in KEY_VARIABLES:
+        secret = as_secret(os.environ.get(name), name)
+        if secret is not None:
+            return Credential(secret, name)
+    return None
+
+
+def require_key(argument: Secret | None = None) -> Credential:
+    """Return the key to use now.
+
+    Raises
+    ------
+    MissingCredentialError
+        If there is none.
+    """
+    credential = find_key(argument)
+    if credential is None:
+        raise MissingCredentialError("There is no API key: PERPLEXITY_API_KEY is not set.")
+    return credential
