@@ -1,5 +1,103 @@
-"""Ask Perplexity in a notebook cell, watch the answer stream, hold its sources as data."""
+"""Ask Perplexity in a notebook cell, watch the answer stream, hold its sources as data.
+
+The public names are imported when they are first used, so that ``import ipyperplexity``
+costs next to nothing.
+
+Examples
+--------
+>>> import ipyperplexity as pplx
+>>> answer = pplx.demo().ask("What does the with statement do?")
+>>> sources = answer.to_dicts()
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from ipyperplexity.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from ipyperplexity import errors, events
+    from ipyperplexity.answer import Answer
+    from ipyperplexity.answer_parts import Image, Usage
+    from ipyperplexity.answer_stream import AnswerStream
+    from ipyperplexity.backends import Status
+    from ipyperplexity.batch.answer_table import AnswerTable, answers
+    from ipyperplexity.batch.compare import Comparison, compare
+    from ipyperplexity.citations import Citation
+    from ipyperplexity.claims import Claim, Claims
+    from ipyperplexity.client import Client, ask, demo, status, stream
+    from ipyperplexity.errors import PerplexityError
+    from ipyperplexity.question import Question
+    from ipyperplexity.schema import Schema
+    from ipyperplexity.sources import Source, Sources
+
+_HOMES = {
+    "Answer": "answer",
+    "AnswerStream": "answer_stream",
+    "AnswerTable": "batch.answer_table",
+    "Citation": "citations",
+    "Claim": "claims",
+    "Claims": "claims",
+    "Client": "client",
+    "Comparison": "batch.compare",
+    "Image": "answer_parts",
+    "PerplexityError": "errors",
+    "Question": "question",
+    "Schema": "schema",
+    "Source": "sources",
+    "Sources": "sources",
+    "Status": "backends",
+    "Usage": "answer_parts",
+    "answers": "batch.answer_table",
+    "ask": "client",
+    "compare": "batch.compare",
+    "demo": "client",
+    "errors": "errors",
+    "events": "events",
+    "status": "client",
+    "stream": "client",
+}
+
+__all__ = [
+    "Answer",
+    "AnswerStream",
+    "AnswerTable",
+    "Citation",
+    "Claim",
+    "Claims",
+    "Client",
+    "Comparison",
+    "Image",
+    "PerplexityError",
+    "Question",
+    "Schema",
+    "Source",
+    "Sources",
+    "Status",
+    "Usage",
+    "__version__",
+    "answers",
+    "ask",
+    "compare",
+    "demo",
+    "errors",
+    "events",
+    "status",
+    "stream",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'ipyperplexity' has no attribute {name!r}")
+    module = importlib.import_module(f"ipyperplexity.{home}")
+    value = module if home == name else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *globals()})
