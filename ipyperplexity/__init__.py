@@ -1,7 +1,7 @@
 """Ask Perplexity in a notebook cell, watch the answer stream, hold its sources as data.
 
-The public names are imported when they are first used, so that ``import ipyperplexity``
-costs next to nothing.
+The public names are imported when they are first used, so that ``import ipyperplexity`` and
+``%load_ext ipyperplexity`` cost next to nothing.
 
 Examples
 --------
@@ -84,8 +84,10 @@ __all__ = [
     "demo",
     "errors",
     "events",
+    "load_ipython_extension",
     "status",
     "stream",
+    "unload_ipython_extension",
 ]
 
 
@@ -101,3 +103,17 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*__all__, *globals()})
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """Register the magics: what ``%load_ext ipyperplexity`` calls."""
+    from ipyperplexity.notebook.magic import load
+
+    load(ipython)
+
+
+def unload_ipython_extension(ipython: Any) -> None:
+    """Take the magics away again: what ``%unload_ext ipyperplexity`` calls."""
+    from ipyperplexity.notebook.magic import unload
+
+    unload(ipython)

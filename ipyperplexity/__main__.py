@@ -1,0 +1,120 @@
+"""The command line: ``ipyperplexity demo "question"`` and ``ipyperplexity serve``."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from ipyperplexity.errors import Interrupted, PerplexityError
+from ipyperplexity.version import __version__
+
+DEMO_QUESTION = "What does the with statement do?"
+SERVE_PORT = 8765
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code: 0 done, 1 failed, 2 wrong use, 130 interrupted."""
+    options = _parser().parse_args(arguments)
+    code: int = options.run(options)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ipyperplexity",
+        description="Ask Perplexity in a notebook cell; here: try it, or serve the demo engine.",
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    demo = commands.add_parser(
+        "demo",
+        help="run a %%%%perplexity cell on the offline demo engine: no key, no network",
+        description=(
+            "Starts the embedded engine, runs a real %%perplexity cell in a real IPython shell, "
+            "streams the answer, and prints its sources as a table."
+        ),
+    )
+    demo.add_argument("question", nargs="*", help=f"default: {DEMO_QUESTION}")
+    demo.set_defaults(run=_demo)
+
+    serve = commands.add_parser(
+        "serve",
+        help="run the embedded engine by itself, for other notebooks and programs",
+        description="Speaks the Agent API on this machine; stop it with Ctrl-C.",
+    )
+    serve.add_argument("--port", type=_port, default=SERVE_PORT, help=f"default: {SERVE_PORT}")
+    serve.add_argument(
+        "--corpus", type=Path, metavar="DIR", help="answer from this folder of Markdown or text"
+    )
+    serve.set_defaults(run=_serve)
+    return parser
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"got {text!r}; allowed: 0 (any free one) to 65535")
+    return int(text)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from ipyperplexity.notebook.demo import run_demo_cell
+
+    question = " ".join(options.question).strip() or DEMO_QUESTION
+    return run_demo_cell(question)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from ipyperplexity.emulator import Corpus, EmulatorServer
+
+    corpus = None
+    if options.corpus:
+        try:
+            corpus = Corpus.from_folder(options.corpus)
+        except (OSError, ValueError) as error:
+            print(f"ipyperplexity serve: {error}", file=sys.stderr)
+            return 1
+    try:
+        server = EmulatorServer(corpus, port=options.port)
+        server.start()
+    except OSError as error:
+        what = error.strerror or str(error)
+        print(f"ipyperplexity serve: port {options.port}: {what}", file=sys.stderr)
+        return 1
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    print(
+        f"The demo engine answers at {server.url}\n"
+        f"From a notebook: client = ipyperplexity.Client(api_key='any', base_url='{server.url}')\n"
+        "Ctrl-C stops it.",
+        flush=True,
+    )
+    try:
+        # In short waits: on some systems a signal does not wake an endless one.
+        while not stop.wait(0.2):
+            pass
+    except KeyboardInterrupt:
+        print()
+    finally:
+        server.stop()
+    return 0
+
+
+def run() -> None:
+    """Entry point: errors are a sentence, an interrupt is an exit code."""
+    try:
+        code = main()
+    except PerplexityError as error:
+        print(f"ipyperplexity: {error}", file=sys.stderr)
+        code = 1
+    except (KeyboardInterrupt, Interrupted):
+        code = 130
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,1 @@
+"""The notebook side: the only room that touches IPython."""

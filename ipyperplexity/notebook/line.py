@@ -1,0 +1,344 @@
+"""The line after ``%perplexity``: options, a command, or a question; read without running anything.
+
+Options come first; what follows them is the question, byte by byte, whatever quotes, dashes or
+braces it holds. Options of a question are derived from :data:`ipyperplexity.question.OPTIONS`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import keyword
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ipyperplexity.errors import InvalidRequestError
+from ipyperplexity.question import OPTIONS, Option
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One command-line option of the magic.
+
+    Attributes
+    ----------
+    name : str
+        Where its value goes: a question option's name, or one of the magic's own.
+    option : Option
+    takes : str
+        ``value``, ``nothing``, or ``maybe`` (a value if the next word is one).
+    """
+
+    name: str
+    option: Option
+    takes: str = "value"
+
+
+#: Options that are about the cell, not about the question.
+MAGIC_FLAGS = (
+    Flag("out", Option("Keep the answer in this variable.", ("-o", "--out"), "NAME")),
+    Flag("quiet", Option("Show nothing; only keep the answer.", ("-q", "--quiet")), "nothing"),
+    Flag(
+        "backend",
+        Option(
+            "Whom to ask: agent or demo.", ("-b", "--backend"), "NAME", choices=("agent", "demo")
+        ),
+    ),
+    Flag(
+        "follow",
+        Option(
+            "Go on from the last answer, or from the one in a variable.",
+            ("-c", "--continue"),
+            "[NAME]",
+        ),
+        "maybe",
+    ),
+    Flag("new", Option("Start afresh, whatever --continue a setting says.", ("--new",)), "nothing"),
+    Flag("no_stream", Option("Wait for the whole answer.", ("--no-stream",)), "nothing"),
+    Flag("no_vars", Option("Leave {{name}} as it is.", ("--no-vars",)), "nothing"),
+    Flag("raw", Option("Show the answer's Markdown as plain text.", ("--raw",)), "nothing"),
+)
+QUESTION_FLAGS = tuple(Flag(name, option) for name, option in OPTIONS.items() if option.flags)
+FLAGS = (*QUESTION_FLAGS, *MAGIC_FLAGS)
+BY_SPELLING: dict[str, Flag] = {spelling: flag for flag in FLAGS for spelling in flag.option.flags}
+
+#: Command -> what may follow it; anything else makes the line a question.
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "status": ("",),
+    "demo": ("", "on", "off"),
+    "last": ("",),
+    "help": ("", "options", "commands", "examples", "status", "demo", "last", *OPTIONS),
+}
+COMMAND_HELP = {
+    "status": "what is configured and, if something is missing, what to do",
+    "demo [on|off]": "ask the offline demo engine: no key, no network",
+    "last": "the newest answer, also a stopped or broken one",
+    "help [topic]": "options, commands, examples, or the name of one of these",
+}
+#: Words that a user may well take for commands. Alone on a line they are refused: asking the
+#: service what "login" means would cost money and help nobody.
+NO_COMMANDS = (
+    *("login", "logout", "config", "models", "usage", "history"),
+    *("jobs", "panel", "cache", "record", "replay"),
+)
+_NO_COMMAND = re.compile(
+    rf"({'|'.join(NO_COMMANDS)})(?:\s+(?:--?[a-z][\w-]*(?:[ =]\d+)?|\S+\.tape|stop))*"
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """What a line says.
+
+    Attributes
+    ----------
+    question : dict
+        Options of the Question.
+    magic : dict
+        Options of the magic itself.
+    text : str
+        What follows the options.
+    notices : tuple of str
+        What the user should know.
+    literal : bool
+        Whether ``--`` says that what follows is a question, whatever it looks like.
+    """
+
+    question: dict[str, Any] = field(default_factory=dict)
+    magic: dict[str, Any] = field(default_factory=dict)
+    text: str = ""
+    notices: tuple[str, ...] = ()
+    literal: bool = False
+
+    @property
+    def command(self) -> tuple[str, str] | None:
+        """The command and its argument, if the line is one.
+
+        Raises
+        ------
+        InvalidRequestError
+            If it looks like a command and there is no such command.
+        """
+        if self.literal or self.question or self.magic:
+            return None
+        word, *arguments = self.text.split(maxsplit=1) or [""]
+        argument = arguments[0] if arguments else ""
+        if argument in COMMANDS.get(word, ()):
+            return word, argument
+        _refuse_slip(word, argument, self.text)
+        if match := _NO_COMMAND.fullmatch(self.text):
+            raise InvalidRequestError(
+                f"{match[1]}: there is no such command in this version.",
+                field="question",
+                hint=f"%perplexity help commands lists them. To ask it: %perplexity -- {self.text}",
+            )
+        return None
+
+
+def _refuse_slip(word: str, argument: str, text: str) -> None:
+    """Refuse a slip of the keyboard that would be sent, and paid for, as a question."""
+    near: list[str] = []
+    if not argument:
+        near = difflib.get_close_matches(word.lower(), COMMANDS, 1, 0.8)
+    elif word.lower() in COMMANDS and len(argument.split()) == 1:
+        known = [topic for topic in COMMANDS[word.lower()] if topic]
+        near = difflib.get_close_matches(argument.lower(), known, 1, 0.6)
+        near = [f"{word.lower()} {topic}" for topic in near]
+    if near:
+        raise InvalidRequestError(
+            f"{text}: there is no such command. Did you mean %perplexity {near[0]}?",
+            field="question",
+            hint=f"To ask it as a question: %perplexity -- {text}",
+        )
+
+
+_WORD = re.compile(r"""\s*(?:"([^"\n]*)"|'([^'\n]*)'|(\S+))""")
+# Anything that begins like an option is one, known or not: sent as text it would be paid for.
+_OPTION = re.compile(r"\s*(--?[A-Za-z][^\s=]*)(?:=(?=\S)|(?=\s|$|=))")
+
+
+def parse(line: str, is_answer: Callable[[str], bool] = lambda name: False) -> Line:
+    """Read a line.
+
+    Parameters
+    ----------
+    line : str
+        As IPython gives it, with nothing expanded.
+    is_answer : callable
+        Tells whether a word is the name of an answer that ``--continue`` may mean.
+
+    Raises
+    ------
+    InvalidRequestError
+        For an unknown option, one without its value, or a variable name that is none.
+
+    Examples
+    --------
+    >>> line = parse("-m fast --domain python.org what's new in {x}?")
+    >>> line.question, line.text
+    ({'model': 'fast', 'domains': ['python.org']}, "what's new in {x}?")
+    """
+    if line.strip() in _HELP_SPELLINGS:
+        return Line(text="help")
+    question: dict[str, Any] = {}
+    magic: dict[str, Any] = {}
+    position = 0
+    while match := _OPTION.match(line, position):
+        # The Python way of writing a name is taken too: --max_tokens is --max-tokens.
+        spelling, attached = match[1].replace("_", "-"), match[0].endswith("=")
+        flag = BY_SPELLING.get(spelling)
+        if flag is None:
+            raise _unknown(spelling)
+        position = match.end()
+        value: Any = True
+        if flag.takes == "nothing" and attached:
+            raise InvalidRequestError(f"{spelling}: it takes no value.", field=flag.name)
+        if flag.takes == "value":
+            value, position = _value(flag, spelling, line, position)
+        elif flag.takes == "maybe":
+            value, position = _maybe(flag, spelling, line, position, attached, is_answer)
+        target = question if flag.name in OPTIONS and flag.name != "follow" else magic
+        if flag.option.repeatable:
+            target.setdefault(flag.name, []).append(value)
+        else:
+            target[flag.name] = value
+    rest = line[position:].strip()
+    literal = re.match(r"--(\s|$)", rest) is not None
+    if literal:
+        return Line(question, magic, rest[2:].strip(), literal=True)
+    return Line(question, magic, rest, _late_options(rest))
+
+
+_HELP_SPELLINGS = ("-h", "--help")
+
+
+def _value(flag: Flag, spelling: str, line: str, position: int) -> tuple[str, int]:
+    word = _WORD.match(line, position)
+    if word is None or word[0].strip() in BY_SPELLING:
+        raise InvalidRequestError(
+            f"{spelling}: a {flag.option.metavar or 'value'} must follow it.", field=flag.name
+        )
+    value = next(group for group in word.groups() if group is not None)
+    if word[3] is not None and value[0] in "\"'":
+        raise InvalidRequestError(
+            f"{spelling}: the quotation mark before {value[1:40]!r} is never closed.",
+            field=flag.name,
+        )
+    if flag.name == "out" and (not value.isidentifier() or keyword.iskeyword(value)):
+        raise InvalidRequestError(
+            f"{spelling}: got {value!r}; allowed: the name of a variable.", field="out"
+        )
+    return value, word.end()
+
+
+def _maybe(
+    flag: Flag,
+    spelling: str,
+    line: str,
+    position: int,
+    attached: bool,
+    is_answer: Callable[[str], bool],
+) -> tuple[str | bool, int]:
+    """Read the name of an answer, if there is one; else what follows is the question."""
+    word = _WORD.match(line, position)
+    name = word[0].strip() if word else ""
+    if word and is_answer(name):
+        return name, word.end()
+    if attached:
+        raise InvalidRequestError(
+            f"{spelling}: got {name!r}; allowed: a variable that holds an answer.", field=flag.name
+        )
+    return True, position
+
+
+def _unknown(spelling: str) -> InvalidRequestError:
+    near = difflib.get_close_matches(spelling, BY_SPELLING, 1, 0.5)
+    guess = f" Did you mean {near[0]}?" if near else ""
+    return InvalidRequestError(
+        f"{spelling}: there is no such option.{guess}",
+        field=spelling.lstrip("-"),
+        hint="%perplexity? lists them. Put -- before a question that begins with a dash.",
+    )
+
+
+def _late_options(text: str) -> tuple[str, ...]:
+    """Notice a known long option inside the question: it is sent as text, maybe by mistake."""
+    late = [
+        word for word in re.findall(r"(?<!\S)--[a-z][a-z-]*(?!\S)", text) if word in BY_SPELLING
+    ]
+    if not late:
+        return ()
+    return (f"{late[0]} was sent as part of the question: options go before it.",)
+
+
+def option_lines(flags: tuple[Flag, ...] = FLAGS, indent: str = "  ") -> str:
+    """Return the help text of options, one or two lines each."""
+    lines = []
+    for flag in flags:
+        spelled = ", ".join(flag.option.flags)
+        if flag.takes != "nothing" and flag.option.metavar:
+            spelled += f" {flag.option.metavar}"
+        help_text = flag.option.help
+        if flag.option.repeatable:
+            help_text += " May be repeated."
+        lead = f"{indent}{spelled}"
+        lines.append(
+            f"{lead:<28} {help_text}" if len(lead) < 28 else f"{lead}\n{'':<28} {help_text}"
+        )
+    return "\n".join(lines)
+
+
+def command_lines(table: Mapping[str, str] = COMMAND_HELP, indent: str = "  ") -> str:
+    """Return the help text of commands."""
+    return "\n".join(f"{indent}%perplexity {name:<16} {about}" for name, about in table.items())
+
+
+EXAMPLES = """\
+  %%perplexity --recency month -o news
+  What changed in Python packaging?
+
+  answer = %perplexity -m fast --domain docs.python.org What is a lambda?
+  answer.to_pandas()
+
+  %%perplexity -c
+  And how do I use it with sorted()?
+
+  %%perplexity
+  Which of these grew fastest? {{df}}"""
+
+
+def help_text(topic: str = "") -> str:
+    """Return the help of the magic: all of it, or ``options``, ``commands``, ``examples``."""
+    parts = {
+        "options": "Options of a question:\n"
+        + option_lines(QUESTION_FLAGS)
+        + "\n\nOptions of the cell:\n"
+        + option_lines(MAGIC_FLAGS),
+        "commands": "Commands:\n" + command_lines(),
+        "examples": "Examples:\n" + EXAMPLES,
+    }
+    if topic in parts:
+        return parts[topic]
+    flags = tuple(flag for flag in FLAGS if flag.name == topic)
+    if flags:
+        return option_lines(flags, "")
+    if topic in OPTIONS:
+        return f"{topic}: {OPTIONS[topic].help} (In Python only.)"
+    if topic in COMMANDS:
+        return command_lines({k: v for k, v in COMMAND_HELP.items() if k.split()[0] == topic}, "")
+    return _OVERVIEW + "\n\n".join(parts[part] for part in ("examples", "options", "commands"))
+
+
+_OVERVIEW = """\
+Ask Perplexity; the answer streams below the cell, with its sources.
+
+  %%perplexity [options]                      the cell's text is the question; words after the
+                                              options on this line are its beginning
+  answer = %perplexity [options] question     the rest of the line is the question
+
+The answer is an object: str(answer) is its text, answer.to_pandas() the table of its sources,
+answer.follow_up("...") goes on. It is also in _, in %perplexity last and, with -o NAME, in NAME.
+{{name}} puts a variable into the question; single braces and $ are left alone.
+
+"""

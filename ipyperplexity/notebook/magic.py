@@ -1,0 +1,296 @@
+"""``%perplexity`` and ``%%perplexity``: read the line, ask, show, keep the answer.
+
+Everything that is paid for is kept first and shown second: the answer goes into its variable and
+into ``last`` before an error or an interrupt ends the cell.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import traceback
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.magic import (
+    Magics,
+    line_cell_magic,
+    magics_class,
+    needs_local_scope,
+    no_var_expand,
+)
+
+from ipyperplexity.errors import (
+    ConfigurationError,
+    Interrupted,
+    InvalidRequestError,
+    PerplexityError,
+)
+from ipyperplexity.notebook import completion, question_mark
+from ipyperplexity.notebook.line import Line, help_text, parse
+from ipyperplexity.notebook.settings import Settings, given_settings
+
+if TYPE_CHECKING:
+    from ipyperplexity.answer import Answer
+    from ipyperplexity.backends import Status
+    from ipyperplexity.client import Client
+    from ipyperplexity.notebook.second_display import SecondDisplay
+    from ipyperplexity.question import Question
+
+NAME = question_mark.NAME
+
+
+@magics_class
+class PerplexityMagics(Settings, Magics):  # type: ignore[misc, valid-type]
+    """The magics; ``%config PerplexityMagics`` shows and sets their defaults."""
+
+    shell: Any
+
+    def __init__(self, shell: Any, **kwargs: Any) -> None:
+        # First of all: a profile's wrong setting ends what follows, and this is closed then, too.
+        self._clients: dict[tuple[Any, ...], Client] = {}
+        self._second_display: SecondDisplay | None = None
+        self.last: Answer | None = None
+        #: What ``--continue`` goes on from: a failure without text does not end a conversation.
+        self._conversation: Answer | None = None
+        super().__init__(shell, **kwargs)
+
+    @no_var_expand
+    @needs_local_scope
+    @line_cell_magic
+    def perplexity(
+        self, line: str, cell: str | None = None, local_ns: Mapping[str, Any] | None = None
+    ) -> Any:
+        surprise = ""
+        try:
+            return self._obey(line, cell, local_ns)
+        except PerplexityError:
+            raise
+        except Exception as error:
+            surprise, where = f"{type(error).__name__}: {error}", _last_place(error)
+        # The frames of any other error hold the notebook's variables and its earlier cells, maybe
+        # with a key in them, and a verbose traceback prints what frames hold.
+        raise PerplexityError(surprise, hint=f"In {where}. Please report it if it is ours.")
+
+    def _obey(self, line: str, cell: str | None, local_ns: Mapping[str, Any] | None) -> Any:
+        namespace = {**self.shell.user_ns, **(local_ns or {})}
+        parsed = parse(line, lambda name: _is_answer(namespace.get(name)))
+        command = parsed.command if cell is None else None
+        if command is not None:
+            name, argument = command
+            return getattr(self, f"_{name}")(argument)
+        text = "\n\n".join(part for part in (parsed.text, (cell or "").strip("\n")) if part.strip())
+        if cell is not None and parsed.magic.get("follow") is True and not parsed.literal:
+            _refuse_unknown_answer(parsed.text)
+        if not text:
+            raise InvalidRequestError(
+                "question: there is none.",
+                field="question",
+                hint="%perplexity What is a lambda?   or   %perplexity help",
+            )
+        client = self._client(parsed.magic.get("backend"))
+        question = self._question(client, parsed, text, namespace)
+        return self._run(client, question, parsed)
+
+    # --- asking -------------------------------------------------------------------------------
+
+    def _client(self, backend: str | None = None) -> Client:
+        from ipyperplexity.client import Client
+
+        backend = backend or self.backend or None
+        base_url = None if backend == "demo" else self.base_url or None
+        key = (backend, base_url, self.model, self.max_retries)
+        if key not in self._clients:
+            self._clients[key] = Client(
+                backend=backend, base_url=base_url, model=self.model, max_retries=self.max_retries
+            )
+        return self._clients[key]
+
+    def _question(
+        self, client: Client, parsed: Line, text: str, namespace: Mapping[str, Any]
+    ) -> Question:
+        from ipyperplexity.notebook.interpolate import interpolate, look_up
+
+        if not parsed.magic.get("no_vars"):
+            text = interpolate(text, namespace)
+        options = {**given_settings(self, beside=parsed.question), **parsed.question}
+        if "schema" in options:
+            options["schema"] = look_up(options["schema"], namespace, "--schema", _SCHEMA_HINT)
+        follow = self._follow(parsed, namespace)
+        if follow is not None:
+            options = {**_held_on(follow, parsed.question), **options, "follow": follow}
+        return client.question(text, **options)
+
+    def _follow(self, parsed: Line, namespace: Mapping[str, Any]) -> Answer | None:
+        wanted = parsed.magic.get("follow", self.conversation)
+        if parsed.magic.get("new"):
+            self._conversation = None
+            return None
+        if not wanted:
+            return None
+        if isinstance(wanted, str):
+            answer: Answer = namespace[wanted]
+            return answer
+        if self._conversation is None and parsed.magic.get("follow"):
+            raise InvalidRequestError(
+                "--continue: there is no answer yet to go on from.", field="follow"
+            )
+        return self._conversation
+
+    def _run(self, client: Client, question: Question, parsed: Line) -> Answer:
+        from ipyperplexity.notebook.live import make_display
+
+        quiet = bool(parsed.magic.get("quiet"))
+        streaming = self.stream and not parsed.magic.get("no_stream")
+        running = client.stream(question, stream=streaming)
+        running.warnings += parsed.notices
+        display = make_display(self.shell, running, quiet=quiet, raw=bool(parsed.magic.get("raw")))
+        failure: PerplexityError | None = None
+        interrupted = False
+        try:
+            with running:
+                running.on_wait = display.tick
+                for event in running:
+                    display.event(event)
+        except KeyboardInterrupt:
+            interrupted = True
+        except PerplexityError as error:
+            failure = error
+        finally:
+            answer = running.answer  # there in every case: leaving the stream ends it
+            self._keep(answer, parsed.magic.get("out"))
+        display.finish(answer)
+        if interrupted:
+            raise Interrupted(f"stopped; {_what_is_kept(answer)}", answer=answer)
+        if failure is not None:
+            raise failure.with_traceback(None)
+        self._suppress_second_display(answer)
+        return answer
+
+    def _suppress_second_display(self, answer: Answer) -> None:
+        from ipyperplexity.notebook.second_display import SecondDisplay
+
+        if self._second_display is None:
+            self._second_display = SecondDisplay(self.shell)
+        self._second_display.suppress(answer)
+
+    def _keep(self, answer: Answer, name: str | None) -> None:
+        self.last = answer
+        if answer.text:
+            self._conversation = answer
+        if name:
+            self.shell.user_ns[name] = answer
+
+    # --- commands -----------------------------------------------------------------------------
+
+    def _status(self, argument: str) -> Status:
+        problem: ConfigurationError | None = None
+        try:
+            client = self._client()
+        except ConfigurationError as error:
+            problem = error
+        else:
+            options = given_settings(self, beside={})
+            if self.conversation:
+                options["conversation"] = True
+            options.pop("model", None)  # shown on a line of its own
+            shown = ", ".join(f"{name}={value}" for name, value in options.items())
+            return dataclasses.replace(client.status(), options=shown)
+        from ipyperplexity.backends import Status
+
+        return Status(
+            "misconfigured",
+            self.backend or "agent",
+            self.base_url,
+            self.model or "",
+            "",
+            problem.message,
+            "%config PerplexityMagics shows the settings.",
+        )
+
+    def _demo(self, argument: str) -> None:
+        self.backend = "" if argument == "off" else "demo"
+        if self.backend:
+            print(
+                "Questions now go to the offline demo engine: it answers from Python's own docs.\n"
+                "%perplexity demo off goes back."
+            )
+        else:
+            print("The demo is off. " + repr(self._status("")).splitlines()[1].strip())
+
+    def _last(self, argument: str) -> Answer | None:
+        if self.last is None:
+            print("There is no answer yet.")
+        return self.last
+
+    def _help(self, argument: str) -> None:
+        print(help_text(argument))
+
+    def close(self) -> None:
+        """Stop what runs, forget the connections, leave the shell as it was."""
+        if self._second_display is not None:
+            self._second_display.close()
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
+
+
+PerplexityMagics.perplexity.__doc__ = help_text()
+
+
+def _last_place(error: BaseException) -> str:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{frame.name}, {frame.filename.rsplit('/', 1)[-1]} line {frame.lineno}"
+
+
+def _is_answer(value: Any) -> bool:
+    return all(hasattr(type(value), part) for part in ("conversation", "follow_up"))
+
+
+def _held_on(follow: Answer, beside: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of an earlier answer that hold on beside those of the line."""
+    held = follow.options_for_follow_up()
+    if beside.get("search") in ("no", "false", "off"):
+        held.pop("country", None)
+    return held
+
+
+def _refuse_unknown_answer(word: str) -> None:
+    """Refuse a lone word after ``--continue`` above a cell: surely a name, with a slip in it."""
+    if word.isidentifier():
+        raise InvalidRequestError(
+            f"--continue: there is no answer in a variable {word!r}.",
+            field="follow",
+            hint=f"If it belongs to the question, put -- before it: %%perplexity -c -- {word}",
+        )
+
+
+def _what_is_kept(answer: Answer) -> str:
+    if not answer.text:
+        return "no text had come."
+    return f"{len(answer.text):,} characters are kept: %perplexity last"
+
+
+_SCHEMA_HINT = "Define it first: a dataclass, a TypedDict, a JSON schema or a dict of types."
+
+
+def load(shell: Any) -> None:
+    """Register the magics, once."""
+    unload(shell)
+    magics = PerplexityMagics(shell)
+    shell.register_magics(magics)
+    completion.register(shell)
+    question_mark.register(shell)
+
+
+def unload(shell: Any) -> None:
+    """Take everything away that :func:`load` put there."""
+    # By name, not by type: after %autoreload the class is another one.
+    ours = [c for c in shell.configurables if type(c).__name__ == PerplexityMagics.__name__]
+    for magics in ours:
+        magics.close()
+        shell.configurables.remove(magics)
+    for kind in ("line", "cell"):
+        shell.magics_manager.magics[kind].pop(NAME, None)
+    shell.magics_manager.registry.pop(PerplexityMagics.__name__, None)
+    completion.unregister(shell)
+    question_mark.unregister(shell)
