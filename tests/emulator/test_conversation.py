@@ -31,8 +31,8 @@ def dialogue(engine: Engine, questions: Sequence[str]) -> list[Plan]:
 @pytest.mark.parametrize(
     ("history", "question", "page"),
     [
-        (LAMBDA, "And what is a closure?", "library/functions.html#exec"),
-        (LAMBDA, "and a closure?", "library/functions.html#exec"),
+        (LAMBDA, "And what is a tuple?", "library/stdtypes.html#tuples"),
+        (LAMBDA, "and a tuple?", "library/stdtypes.html#tuples"),
         (LAMBDA, "How do I use it with sorted()?", "library/functions.html#sorted"),
         (["What does zip do?"], "And enumerate?", "library/functions.html#enumerate"),
         (["What does zip do?"], "What does it return?", "library/functions.html#zip"),
@@ -42,7 +42,7 @@ def dialogue(engine: Engine, questions: Sequence[str]) -> list[Plan]:
         (["How do I write a generator?"], "Can you show more of it?", "simple_stmts.html#yield"),
         (["What is a decorator?"], "Can it take arguments?", "compound_stmts.html#function"),
         (["What is the operator precedence in Python?"], "What about lambda?", LAMBDA_PAGE),
-        ([*LAMBDA, "and a closure?", "and numpy arrays?"], "repeat that", "functions.html#exec"),
+        ([*LAMBDA, "and a tuple?", "and numpy arrays?"], "repeat that", "stdtypes.html#tuples"),
     ],
 )
 def test_the_words_of_a_follow_up_decide_what_it_is_about(
