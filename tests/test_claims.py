@@ -310,3 +310,25 @@ def test_claims_come_in_order_and_only_their_own_markers_support_them(text: str)
         assert claim.sentence and "\n" not in claim.sentence
     assert len(claims.supported) + len(claims.unsupported) == len(claims)
     assert len(claims.to_pandas()) == len(claims)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Prices fell in the U.S.[1] in 2020.",
+        "Costs rose by approx.[1] 5%.",
+        "At 5 p.m.[1] it rained.",
+        "He (e.g. [1]) left.",
+    ],
+)
+def test_a_marker_after_an_abbreviation_ends_no_sentence(text: str) -> None:
+    sources = Sources([Source(1, "A", "https://a.example")])
+    claims = find_claims(text, find_citations(text, sources))
+    assert [claim.source_ids for claim in claims] == [(1,)]
+
+
+def test_a_marker_after_an_abbreviation_may_end_one_too() -> None:
+    text = "It rained at 5 p.m.[1] The sun came at six.[2] Acme Inc.[1] Prices fell."
+    sources = Sources([Source(1, "A", "https://a.example"), Source(2, "B", "https://b.example")])
+    claims = find_claims(text, find_citations(text, sources))
+    assert [claim.source_ids for claim in claims] == [(1,), (2,), (1,), ()]

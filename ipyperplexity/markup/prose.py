@@ -127,10 +127,23 @@ def _cuts(content: str, held: list[tuple[int, int]]) -> list[int]:
     for match in _END.finditer(content):
         if any(start < match.end() and match.start() < end for start, end in held):
             continue
-        if match["stop"] == "." and not match["marks"] and _abbreviated(content, match):
+        goes_on = _marked_abbreviation if match["marks"] else _abbreviated
+        if match["stop"] == "." and goes_on(content, match):
             continue
         cuts.append(match.end())
     return cuts
+
+
+def _marked_abbreviation(content: str, match: re.Match[str]) -> bool:
+    """Whether a sentence goes on after ``in the U.S.[1]``: a marker alone does not end it."""
+    word = _WORD_BEFORE.search(content, max(0, match.start() - 24), match.start())
+    following = _NEXT_WORD.match(content, match.end())
+    after = following[1] if following else ""
+    if after[:1].islower():
+        return True
+    if word is None or not after or not _ABBREVIATIONS.fullmatch(word[1]):
+        return False
+    return not (_MAY_END.fullmatch(word[1]) and after[:1].isupper())
 
 
 def _abbreviated(content: str, match: re.Match[str]) -> bool:
