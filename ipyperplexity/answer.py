@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import json
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,7 +22,12 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 from ipyperplexity.answer_frames import AnswerFrames
 from ipyperplexity.answer_parts import Image, Turn, Usage, format_cost, summary_line
 from ipyperplexity.citations import Citation, find_citations
-from ipyperplexity.errors import ConfigurationError, InvalidRequestError, PerplexityError
+from ipyperplexity.errors import (
+    ConfigurationError,
+    InvalidRequestError,
+    PerplexityError,
+    PerplexityWarning,
+)
 from ipyperplexity.sources import Source, Sources
 from ipyperplexity.tabular import files
 from ipyperplexity.tabular.files import FilePath
@@ -152,9 +158,21 @@ class Answer(AnswerFrames):
     @cached_property
     def tables(self) -> tuple[MarkdownTable, ...]:
         """Every Markdown table of the text."""
-        from ipyperplexity.tabular.markdown import find_tables
+        from ipyperplexity.tabular.markdown import find_malformed, find_tables
 
-        return tuple(find_tables(self.text))
+        for paragraph in find_malformed(self.text):
+            first = paragraph.partition("\n")[0]
+            warnings.warn(
+                f"A table of the answer cannot be read, and stays text: {first[:60]}",
+                PerplexityWarning,
+                stacklevel=2,
+            )
+
+        def web_id(position: int) -> int | None:
+            page = self.sources.fetched(position)
+            return page.id if page else None
+
+        return find_tables(self.text, web_id)
 
     def __str__(self) -> str:
         return self.text

@@ -17,7 +17,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.lib.pretty import pretty
 
 from ipyperplexity.answer import Answer, Turn, Usage, format_cost, summary_line
-from ipyperplexity.errors import ConfigurationError, ServerError
+from ipyperplexity.errors import ConfigurationError, PerplexityWarning, ServerError
 from ipyperplexity.question import Question
 from ipyperplexity.sources import Source, Sources
 
@@ -303,3 +303,27 @@ def test_what_is_taken_away_names_the_sources_and_the_day() -> None:
 
 def test_the_time_of_asking_knows_its_zone() -> None:
     assert Answer("Why?", "So.").created.tzinfo is not None
+
+
+def test_a_row_of_a_table_knows_the_fetched_page_that_it_cites() -> None:
+    sources = Sources(
+        [Source(1, "A", "https://a.example"), Source(2, "B", "https://b.example", kind="fetch")],
+        fetched=[2],
+    )
+    text = "| k | v |\n|--|--|\n| r | 5 [web:0] |\n| s | 6 [1][web:7] |"
+    rows = Answer("q", text, sources=sources).tables[0].to_dicts()
+    assert [row["sources"] for row in rows] == [[2], [1]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["| a | b |\n|---|\n| 1 | 2 |", "| a | b |\n|---|---|---|\n| 1 | 2 |", "| a | b |\n| 1 | 2 |"],
+)
+def test_a_table_that_cannot_be_read_stays_text_with_a_warning(text: str) -> None:
+    with pytest.warns(PerplexityWarning, match="stays text"):
+        assert Answer("q", text).tables == ()
+
+
+def test_prose_with_a_pipe_is_no_broken_table(recwarn: pytest.WarningsRecorder) -> None:
+    assert Answer("q", "a | b\nc | d\n\n| x |").tables == ()
+    assert not recwarn.list

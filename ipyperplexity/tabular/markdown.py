@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ipyperplexity.tabular.columns import Column, Columns
@@ -19,6 +20,9 @@ from ipyperplexity.tabular.infer import Inferred, infer_column
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
+
+#: Gives the source id that ``[web:position]`` means, or None.
+WebId = Callable[[int], int | None]
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ class MarkdownTable(Framed):
         )
 
 
-def find_tables(text: str) -> tuple[MarkdownTable, ...]:
+def find_tables(text: str, web_id: WebId = lambda position: None) -> tuple[MarkdownTable, ...]:
     r"""Return every GitHub-flavored Markdown table of a text, in order.
 
     A table needs a header and a delimiter row; rows may still be missing, as in a text that is
@@ -101,6 +105,8 @@ def find_tables(text: str) -> tuple[MarkdownTable, ...]:
     ----------
     text : str
         Any text.
+    web_id : callable, optional
+        Gives the source id that ``[web:position]`` means, or None.
 
     Returns
     -------
@@ -120,7 +126,7 @@ def find_tables(text: str) -> tuple[MarkdownTable, ...]:
     source = normalize(_SURROGATE.sub("\ufffd", text))
     spans = _line_spans(text)
     return tuple(
-        _read_table(tokens, source, spans)
+        _read_table(tokens, source, spans, web_id)
         for block in blocks(source)
         for tokens in _table_tokens(block.tokens)
     )
@@ -147,8 +153,33 @@ def _table_tokens(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
             yield tokens[begin : index + 1]
 
 
+def find_malformed(text: str) -> list[str]:
+    r"""Return the paragraphs that look like tables and are none: their delimiter row does not fit.
+
+    Examples
+    --------
+    >>> find_malformed("| a | b |\n|---|\n| 1 | 2 |")
+    ['| a | b |\n|---|\n| 1 | 2 |']
+    """
+    if "|" not in text:
+        return []
+    from ipyperplexity.markup.parser import blocks, normalize
+
+    paragraphs = [
+        token.content
+        for block in blocks(normalize(_SURROGATE.sub("\ufffd", text)))
+        for before, token in pairwise(block.tokens)
+        if token.type == "inline" and before.type == "paragraph_open"
+    ]
+    return [
+        content
+        for content in paragraphs
+        if content.count("\n") and all(line[:1] == line[-1:] == "|" for line in content.split("\n"))
+    ]
+
+
 def _read_table(
-    tokens: Sequence[Token], source: str, spans: Sequence[tuple[int, int]]
+    tokens: Sequence[Token], source: str, spans: Sequence[tuple[int, int]], web_id: WebId
 ) -> MarkdownTable:
     lines: dict[int, list[Token]] = {}
     for token in tokens:
@@ -157,7 +188,7 @@ def _read_table(
     heading, *body = lines.values()
     warnings: list[str] = []
 
-    titles = [_cell_text(token.content)[0] for token in heading]
+    titles = [_cell_text(token.content, web_id)[0] for token in heading]
     header = _unique(title or f"column_{n}" for n, title in enumerate(titles, start=1))
     repeated = sorted({title for title in titles if title and titles.count(title) > 1})
     if repeated:
@@ -169,7 +200,7 @@ def _read_table(
         contents, warning = _row_contents(row_tokens, source)
         if warning:
             warnings.append(f"row {number} {warning}")
-        cells = [_cell_text(content) for content in contents]
+        cells = [_cell_text(content, web_id) for content in contents]
         rows.append(tuple(cell for cell, _ in cells))
         markers.append(tuple(dict.fromkeys(n for _, ids in cells for n in ids)))
 
@@ -269,7 +300,7 @@ _TEXT_OF: dict[str, Callable[[Token], str]] = {
 }
 
 
-def _cell_text(content: str) -> tuple[str, tuple[int, ...]]:
+def _cell_text(content: str, web_id: WebId) -> tuple[str, tuple[int, ...]]:
     """Text of a cell without its markup, and the ids of the markers that were in it."""
     if not _MARKUP.search(content):
         return content.strip(), ()
@@ -279,7 +310,9 @@ def _cell_text(content: str) -> tuple[str, tuple[int, ...]]:
     for token in inline(content):
         if token.type == "citation":
             text = text.rstrip()
-            ids += token.meta["marker"].ids
+            marker = token.meta["marker"]
+            found = marker.ids if marker.web is None else (web_id(marker.web),)
+            ids += [id for id in found if id is not None]
         elif token.type in _TEXT_OF:
             text += _TEXT_OF[token.type](token)
     return text.strip(), tuple(ids)
