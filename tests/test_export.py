@@ -364,3 +364,16 @@ def test_no_cell_of_a_csv_starts_like_a_formula(text):
     assert read in (text, f"'{text}")
     if not re.fullmatch(r"\s*[-+]?[\d.]+([eE][-+]?\d+)?\s*", read):
         assert not read.lstrip().startswith(("=", "+", "-", "@", "＝"))
+
+
+@pytest.mark.parametrize(
+    "text", ["a\n<script>x//", "a\n\n<!-- note", "a\n<textarea>", "a\n<details>"]
+)
+def test_html_left_open_in_an_answer_does_not_swallow_the_sources(text: str) -> None:
+    html = MarkdownIt().render(to_markdown("q", text, [Page(1)]))
+    assert "<h2>Sources" in html and "&lt;" in html
+
+
+def test_html_in_code_and_links_of_an_answer_stay_as_they_are() -> None:
+    text = "`<b>` and <https://a.example> and 1 < 2\n\n```\n<i>\n```"
+    assert text in to_markdown("q", text, [])

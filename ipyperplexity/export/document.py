@@ -1,7 +1,7 @@
 """An answer with its sources as a Markdown document.
 
-Invariant: the answer's own Markdown stays as it is; what a question, title, domain or URL says
-stays text, adds no structure, and only an http(s) URL becomes a link.
+Invariant: the answer's own Markdown stays as it is, its HTML becomes text; what a question, title,
+domain or URL says stays text, adds no structure, and only an http(s) URL becomes a link.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from ipyperplexity.export.source_text import iso_date, title_of
 from ipyperplexity.markup.links import SourceLike, http_url, one_line
+from ipyperplexity.markup.prose import mask_code
 
 # Entities where a backslash is not understood everywhere: before <, > and &, and before another
 # backslash, since JupyterLab takes \\( for the start of a formula.
@@ -54,6 +55,19 @@ def _markdown_source(source: SourceLike) -> str:
     return f"- \\[{source.id}\\] " + ", ".join(filter(None, details))
 
 
+_HTML = re.compile(r"<(?=[A-Za-z/!?])(?!https?://)")
+
+
+def _without_html(text: str) -> str:
+    """Return Markdown in which HTML is text: a tag left open would swallow what follows."""
+    outside = mask_code(text)
+    pieces, begin = [], 0
+    for match in _HTML.finditer(outside):
+        pieces += [text[begin : match.start()], "&lt;"]
+        begin = match.end()
+    return "".join([*pieces, text[begin:]])
+
+
 def to_markdown(
     question: str,
     text: str,
@@ -69,7 +83,8 @@ def to_markdown(
     question : str
         The heading; with `title`, or if it has several lines, a quotation under the heading.
     text : str
-        The answer's Markdown, kept as it is. Its markers ``[1]`` are the numbers of the list.
+        The answer's Markdown, kept as it is, but HTML in it becomes text. Its markers ``[1]`` are
+        the numbers of the list.
     sources : iterable of SourceLike
         Listed in the order given, each with its own id as its number.
     title : str, optional
@@ -100,7 +115,7 @@ def to_markdown(
     parts = [f"# {_markdown_text(heading)}"]
     if lines and heading != one_line(question):
         parts.append("\n".join(f"> {_markdown_text(line)}" for line in lines))
-    body = text.strip("\n")
+    body = _without_html(text.strip("\n"))
     fence = _open_fence(body)
     # A cut-off answer may end inside a code block, which would swallow the list.
     parts.append(body if fence is None else f"{body}\n{fence}")
