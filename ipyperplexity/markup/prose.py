@@ -127,38 +127,29 @@ def _cuts(content: str, held: list[tuple[int, int]]) -> list[int]:
     for match in _END.finditer(content):
         if any(start < match.end() and match.start() < end for start, end in held):
             continue
-        goes_on = _marked_abbreviation if match["marks"] else _abbreviated
-        if match["stop"] == "." and goes_on(content, match):
+        if match["stop"] == "." and _goes_on(content, match):
             continue
         cuts.append(match.end())
     return cuts
 
 
-def _marked_abbreviation(content: str, match: re.Match[str]) -> bool:
-    """Whether a sentence goes on after ``in the U.S.[1]``: a marker alone does not end it."""
+def _goes_on(content: str, match: re.Match[str]) -> bool:
+    """Whether a sentence goes on after this stop: ``Dr. Smith``, ``in the U.S.[1] in 2020``."""
     word = _WORD_BEFORE.search(content, max(0, match.start() - 24), match.start())
     following = _NEXT_WORD.match(content, match.end())
     after = following[1] if following else ""
+    marked = bool(match["marks"])
     if after[:1].islower():
         return True
-    if word is None or not after or not _ABBREVIATIONS.fullmatch(word[1]):
-        return False
-    return not (_MAY_END.fullmatch(word[1]) and after[:1].isupper())
-
-
-def _abbreviated(content: str, match: re.Match[str]) -> bool:
-    word = _WORD_BEFORE.search(content, max(0, match.start() - 24), match.start())
-    following = _NEXT_WORD.match(content, match.end())
-    after = following[1] if following else ""
-    if after[:1].islower():
-        return True
-    if word is None:
+    if word is None or (marked and not after):
         return False
     name = word[1]
-    if len(name) == 1 and name.isalpha() and name.isupper():
+    # Nobody puts a marker into the middle of a name or after the number of a line.
+    if not marked and len(name) == 1 and name.isalpha() and name.isupper():
         return True  # an initial: J. Smith
-    if name.isdigit() and not content[: word.start(1)].rpartition("\n")[2].strip():
+    if not marked and name.isdigit() and not content[: word.start(1)].rpartition("\n")[2].strip():
         return True  # a number that opens the line: 1. Smith
     if not _ABBREVIATIONS.fullmatch(name):
         return False
-    return not (_MAY_END.fullmatch(name) and _STARTERS.fullmatch(after))
+    starts_anew = after[:1].isupper() if marked else bool(_STARTERS.fullmatch(after))
+    return not (_MAY_END.fullmatch(name) and starts_anew)
