@@ -195,9 +195,17 @@ _ITEMS: dict[str, Check] = {
         error=anything,
         status=text(),
         approval_request_id=text(),
+        connector_id=text(),
     ),
     "mcp_list_tools": typed(id=text(), server_label=text(), tools=anything, error=anything),
-    "mcp_approval_request": typed(id=text(), name=text(), server_label=text(), arguments=anything),
+    "mcp_approval_request": typed(
+        id=text(),
+        name=text(),
+        server_label=text(),
+        arguments=anything,
+        connector_id=text(),
+        thought_signature=text(),
+    ),
     "mcp_approval_response": typed(
         ["approval_request_id", "approve"],
         id=text(),

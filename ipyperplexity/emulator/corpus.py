@@ -75,13 +75,14 @@ class Corpus:
     passages: tuple[Passage, ...]
     folder: Path | None = None
     files: tuple[str, ...] = field(default=(), repr=False)
+    language: str = ""
 
     @classmethod
     def builtin(cls) -> Corpus:
         """Return the reference of the running Python: its language topics and its built-ins."""
         from .pydocs import python_passages
 
-        return cls("the Python language reference", tuple(python_passages()))
+        return cls("the Python language reference", tuple(python_passages()), language="en")
 
     @classmethod
     def from_folder(cls, path: str | Path) -> Corpus:

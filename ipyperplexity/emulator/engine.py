@@ -226,6 +226,7 @@ class Engine:
             [(self.address(page), page.published) for page in pages],
             asked.today,
             whose,
+            self.corpus.language,
         )
         return nothing_found(self.corpus.name, "that fits the filters", detail)
 
@@ -249,7 +250,7 @@ class Engine:
         return frozenset(
             at
             for at, passage in enumerate(self.corpus.passages)
-            if filters.allow(self.address(passage), passage.published, today)
+            if filters.allow(self.address(passage), passage.published, today, self.corpus.language)
         )
 
 

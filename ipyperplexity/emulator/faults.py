@@ -1,141 +1,18 @@
-"""How an answer is sent, and everything that can go wrong with it on the way.
+"""Ready-made behaviors by name, and the errors of the service.
 
-Invariant: a ``Behavior`` says only *how* the engine's answer travels (or which error takes its
-place); all values are checked when it is made, so a typo in a test fails at once.
+``FAULTS`` fits every wire (status, framing, breaks) or the Agent API; ``WEB_FAULTS`` is for
+``/rest/sse/perplexity_ask``, each with the words that say what a client has to make of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["FAULTS", "Behavior", "default_error"]
+from .behavior import Behavior
 
-FRAMINGS = ("chunked", "dribbled", "length", "close", "gzip")
-NEWLINES = ("\n", "\r\n", "\r", "mixed")
-TEXT_PLACES = frozenset({"delta", "done", "item", "terminal"})
-TERMINALS = (
-    "completed", "failed-event", "failed-response", "failed-both", "incomplete", "cancelled",
-    "none", "error",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Behavior:
-    r"""One way of answering.
-
-    Attributes
-    ----------
-    pace
-        Seconds between two events of a stream (None: the server's own).
-    chunk_chars
-        Characters in a text delta (None: the server's own).
-    framing
-        ``"chunked"`` one HTTP chunk an event; ``"dribbled"`` one huge chunk, its bytes in small
-        pieces; ``"length"`` Content-Length, in small pieces; ``"close"`` no length, ended by
-        closing; ``"gzip"`` chunked and compressed, flushed after each event.
-    piece_bytes
-        Bytes in one piece (None: a whole event, or 16 for the dribbled framings).
-    newline
-        Line ends of the stream: ``"\n"``, ``"\r\n"``, ``"\r"``, ``"mixed"`` (in turn).
-    bom
-        Start the stream with a byte order mark.
-    event_names
-        Send ``event:`` lines.
-    done_marker
-        End the stream with ``data: [DONE]``.
-    nulls
-        Send null for every field that may be null.
-    keepalives
-        Put comments and ``response.keepalive`` events between the events.
-    text_in
-        Where the text stands: any of ``"delta"``, ``"done"``, ``"item"``, ``"terminal"``.
-    parts
-        Number of messages over which the text is spread.
-    extra_text
-        Appended to the answer.
-    terminal
-        How the run ends; see ``TERMINALS``.
-    cut_after
-        Break the connection after this many events.
-    cut
-        How it breaks: ``"truncated"`` (closed in mid-event) or ``"reset"`` (TCP reset).
-    stall_after
-        Send this many events, then nothing until the client leaves.
-    keep_open
-        Do not end the body after the last event.
-    status, headers, body
-        Answer with this instead; a body may be text, bytes, or data to be sent as JSON.
-    delay
-        Seconds before the status line.
-    slow_body
-        Seconds between the pieces of such a body.
-    shuffle_sources
-        Send the results of a search out of order.
-    id_start
-        Number of the first result.
-
-    Examples
-    --------
-    >>> Behavior(status=429, headers={"Retry-After": "1"}).status
-    429
-    """
-
-    pace: float | None = None
-    chunk_chars: int | None = None
-    framing: str = "chunked"
-    piece_bytes: int | None = None
-    newline: str = "\n"
-    bom: bool = False
-    event_names: bool = True
-    done_marker: bool = False
-    nulls: bool = False
-    keepalives: bool = False
-    text_in: frozenset[str] = TEXT_PLACES
-    parts: int = 1
-    extra_text: str = ""
-    terminal: str = "completed"
-    cut_after: int | None = None
-    cut: str = "truncated"
-    stall_after: int | None = None
-    keep_open: bool = False
-    status: int | None = None
-    headers: Mapping[str, str] = field(default_factory=dict, hash=False)
-    body: Any = field(default=None, hash=False)
-    delay: float = 0.0
-    slow_body: float = 0.0
-    shuffle_sources: bool = False
-    id_start: int = 1
-
-    def __post_init__(self) -> None:
-        """Refuse a value that means nothing."""
-        allowed = {
-            "framing": FRAMINGS,
-            "newline": NEWLINES,
-            "terminal": TERMINALS,
-            "cut": ("truncated", "reset"),
-        }
-        for name, words in allowed.items():
-            value = getattr(self, name)
-            if value not in words:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}: {value!r}")
-        # A plain set or list reads better in a test; the field stays hashable.
-        object.__setattr__(self, "text_in", frozenset(self.text_in))
-        if not self.text_in <= TEXT_PLACES:
-            raise ValueError(f"text_in takes any of {sorted(TEXT_PLACES)}: {sorted(self.text_in)}")
-        if self.parts < 1:
-            raise ValueError(f"parts must be at least 1: {self.parts}")
-        for name in ("piece_bytes", "chunk_chars"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1: {value}")
-
-    @property
-    def replaces_answer(self) -> bool:
-        """Whether a fixed reply takes the place of the engine's answer."""
-        return self.status is not None or self.body is not None
-
+__all__ = [
+    "CHALLENGE_HEADERS", "CHALLENGE_PAGE", "FAULTS", "WEB_FAULTS", "Behavior", "default_error",
+]  # fmt: skip
 
 _ERRORS: dict[int, tuple[str, str]] = {
     400: ("invalid_request", "the request is not valid"),
@@ -239,6 +116,8 @@ FAULTS: dict[str, Behavior] = {
     "stall": Behavior(stall_after=12),
     "stall-at-once": Behavior(stall_after=0),
     "keep-open": Behavior(keep_open=True),
+    "expired-cursor": Behavior(expired_cursor=True),
+    "queued": Behavior(queued_polls=3),
     "text-only-at-end": Behavior(text_in=frozenset({"terminal"})),
     "text-only-done": Behavior(text_in=frozenset({"done"})),
     "text-only-item": Behavior(text_in=frozenset({"item"})),
@@ -255,6 +134,52 @@ FAULTS: dict[str, Behavior] = {
     "unchunked": Behavior(framing="close"),
     "odd-characters": Behavior(extra_text=" Ångström\u2028line\u2029para\u0085next 🐍 é"),
     "many-parts": Behavior(parts=3),
+    "announced-parts": Behavior(content_parts=True),
     "numbers-from-11": Behavior(id_start=11, shuffle_sources=True),
 }
 """Ready-made behaviors by name."""
+
+CHALLENGE_PAGE = _CHALLENGE
+CHALLENGE_HEADERS: dict[str, str] = {**_HTML, "Server": "cloudflare", "cf-mitigated": "challenge"}
+
+_WEB_FAULTS: dict[str, str] = {
+    # Before the stream.
+    "challenge-200": "a Cloudflare page with status 200 (F9)",
+    "challenge-403": "a Cloudflare page with status 403 (F9)",
+    "unauthorized": "401: the session is not accepted",
+    "forbidden": "403 with {}: no entitlement, or a thread that is gone",
+    "too-many-requests": "429 with Retry-After: 1",
+    "stale-version": "400: the API version is too old",
+    "validation": "422 with a list of details",
+    "server-error": "500",
+    "json-error": "200 with a JSON body, not a stream: {error: ...}",
+    "json-detail": "200 with a JSON body, not a stream: {detail: ...}",
+    # One event says that it failed.
+    "rate-limited": "error_code FREE_TIER_RATE_LIMITED, status failed, no text",
+    "quota-exhausted": "error_code quota_exhausted after some text",
+    "generic-failed": "GENERIC_FAILED_RESPONSE and a message after some text (F8)",
+    "error-message": "only an error_message, the status still PENDING",
+    "failed-status": "status FAILED after some text, no code",
+    "failed-lower-case": "status failed after some text, no code",
+    "blocked": "status BLOCKED after some text",
+    "error-sentence": "status FAILED, text is a bare sentence (F6)",
+    "error-sentence-completed": "the same sentence, status COMPLETED",
+    # It ends well, and there is too little.
+    "empty": "COMPLETED with an empty answer and no sources (F11)",
+    "sources-only": "COMPLETED with sources and no answer",
+    "terminated": "COMPLETED with half of the text and text_completed false",
+    # It does not end as it should.
+    "no-end": "the stream ends after some text",
+    "no-end-of-stream": "COMPLETED, then no end_of_stream event",
+    "pending-final-only": "the stream ends after PENDING with final true",
+    # An odd frame among good ones.
+    "bad-frame": "one frame is not JSON; the chunk in it is lost but for the terminal answer",
+    "non-object": "one frame is a JSON list",
+    "half-surrogate": "half of a surrogate pair at the end of a chunk, the other half in the next",
+    "huge-frame": "one frame of 600 kB",
+    # Not what was asked for.
+    "anonymous": "a known session is served as anonymous, with turbo (F17)",
+}
+
+WEB_FAULTS: dict[str, Behavior] = {name: Behavior(web_fault=name) for name in _WEB_FAULTS}
+"""Behaviors of ``/rest/sse/perplexity_ask`` by name (consumer-web 2.10, 3.4 and 6)."""

@@ -27,6 +27,10 @@ class Filters:
         ``"hour"``, ``"day"``, ``"week"``, ``"month"``, ``"year"`` or None.
     after, before, updated_after, updated_before
         Bounds of the dates, exclusive, or None.
+    languages
+        Codes of the languages wanted; empty for any. A page of unknown language passes.
+    mode
+        Kind of source: ``"web"``, or one that no corpus has (``"academic"``, ``"people"``).
     """
 
     domains: tuple[str, ...] = ()
@@ -35,14 +39,18 @@ class Filters:
     before: date | None = None
     updated_after: date | None = None
     updated_before: date | None = None
+    languages: tuple[str, ...] = ()
+    mode: str = "web"
 
     @property
     def active(self) -> bool:
         """Whether any filter is set."""
         return self != Filters()
 
-    def allow(self, url: str, published: date | None, today: date) -> bool:
-        """Whether a page with this address and date may be returned."""
+    def allow(self, url: str, published: date | None, today: date, language: str = "") -> bool:
+        """Whether a page with this address, date and language may be returned."""
+        if self.mode != "web" or (language and self.languages and language not in self.languages):
+            return False
         return _in_domains(url, self.domains) and _in_time(published, self, today)
 
 
@@ -77,7 +85,11 @@ def _in_time(day: date | None, filters: Filters, today: date) -> bool:
 
 
 def blame(
-    filters: Filters, pages: Sequence[tuple[str, date | None]], today: date, whose: str
+    filters: Filters,
+    pages: Sequence[tuple[str, date | None]],
+    today: date,
+    whose: str,
+    language: str = "",
 ) -> str:
     """Say which filters leave nothing of the pages, and what the pages are.
 
@@ -91,6 +103,8 @@ def blame(
         The day that recency counts from.
     whose
         What the pages are: ``"this corpus"``.
+    language
+        Code of the language of the pages; ``""`` if it is not known.
 
     Examples
     --------
@@ -102,14 +116,18 @@ def blame(
     guilty = [
         (words, kind)
         for words, kind, one in each
-        if not any(one.allow(url, day, today) for url, day in pages)
+        if not any(one.allow(url, day, today, language) for url, day in pages)
     ]
     if not guilty:
         # Each of them lets something pass, but no page passes all of them.
         words = " and ".join(words for words, _, _ in each)
-        facts = "; ".join(_fact(kind, pages) for kind in dict.fromkeys(kind for _, kind, _ in each))
+        facts = "; ".join(
+            _fact(kind, pages, language) for kind in dict.fromkeys(kind for _, kind, _ in each)
+        )
         return f"Nothing {words}: {whose} {facts}."
-    return " ".join(f"Nothing {words}: {whose} {_fact(kind, pages)}." for words, kind in guilty)
+    return " ".join(
+        f"Nothing {words}: {whose} {_fact(kind, pages, language)}." for words, kind in guilty
+    )
 
 
 def _singly(filters: Filters) -> list[tuple[str, str, Filters]]:
@@ -132,6 +150,11 @@ def _singly(filters: Filters) -> list[tuple[str, str, Filters]]:
     if denied:
         named = [domain[1:] for domain in denied]
         found.append((f"outside {_listed(named)}", "site", replace(only, domains=denied)))
+    if filters.languages:
+        one = replace(only, languages=filters.languages)
+        found.append((f"in {_listed(filters.languages)}", "language", one))
+    if filters.mode != "web":
+        found.append((f"of the kind `{filters.mode}`", "mode", replace(only, mode=filters.mode)))
     return found
 
 
@@ -148,7 +171,11 @@ def _listed(names: Sequence[str]) -> str:
     return " or ".join(f"`{name.replace('`', '')}`" if name != "…" else name for name in shown)
 
 
-def _fact(kind: str, pages: Sequence[tuple[str, date | None]]) -> str:
+def _fact(kind: str, pages: Sequence[tuple[str, date | None]], language: str) -> str:
+    if kind == "mode":
+        return "has web pages only"
+    if kind == "language":
+        return f"is in `{language}`" if language else "does not tell its language"
     if kind == "site":
         hosts = sorted({urlsplit(url).hostname or "this machine" for url, _ in pages})
         return f"is on {_listed(hosts)}"

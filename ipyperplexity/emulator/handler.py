@@ -12,13 +12,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from .agent_routes import cancel_run, create_run, list_files, read_run
+from .chat_wire import ASYNC_PATHS, complete_chat, retirement
 from .checks import RequestError
-from .faults import default_error
-from .json_body import read_json
-from .prices import DEMO_MODEL, MODELS
-from .recorded import RecordedRequest
-from .search_wire import answer_search
-from .sending import ReplyBroken, Sender
+from .consumer_wire import ask_web, tell_limits, terminate_web
+from .login_wire import give_csrf, send_code, take_code, tell_session
+from .models_wire import list_models, list_web_models
+from .recorded import RecordedRequest, masked, read_cookies
+from .search_wire import search
+from .sending import Call, ReplyBroken, Sender
 
 __all__ = ["Handler"]
 
@@ -46,14 +48,19 @@ class Handler(Sender):
         """Serve any request."""
         parts = urlsplit(self.path)
         body, problem = self._read_body()
-        authorized = self._is_authorized()
         headers = {name.lower(): value for name, value in self.headers.items()}
-        if "authorization" in headers:
-            headers["authorization"] = "***"
-        count = self.emulator.record(
-            RecordedRequest(self.command, parts.path, parts.query, headers, body, authorized)
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        request = RecordedRequest(
+            self.command,
+            parts.path,
+            parts.query,
+            masked(headers),
+            body,
+            self._is_authorized(),
+            bearer=token.strip() if scheme.lower() == "bearer" else None,
+            cookies=read_cookies("; ".join(self.headers.get_all("Cookie", []))),
         )
-        self.count = count
+        self.count = self.emulator.record(request)
         self.behavior = self.emulator.take_behavior()
         if self.behavior.delay:
             self.emulator.stopped.wait(self.behavior.delay)
@@ -61,11 +68,11 @@ class Handler(Sender):
             if problem is not None:
                 raise problem
             if self.behavior.replaces_answer:
-                self._fixed_reply()
+                self.fixed_reply()
                 return
-            self._route(parts.path, parse_qs(parts.query), body, authorized)
+            self._route(request)
         except RequestError as refused:
-            self._reply_json(refused.status, refused.envelope())
+            self.reply_json(refused.status, refused.envelope())
 
     do_GET = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = do_POST
 
@@ -117,114 +124,72 @@ class Handler(Sender):
         given = self.headers.get("Authorization", "")
         return hmac.compare_digest(given.encode(), f"Bearer {key}".encode())
 
-    def _route(
-        self, path: str, query: Mapping[str, list[str]], body: bytes, authorized: bool
-    ) -> None:
+    def _route(self, request: RecordedRequest) -> None:
+        path, query = request.path, parse_qs(request.query)
         if path == "/" and self.command in ("GET", "HEAD"):
             text = "The offline demo of ipyperplexity. POST /v1/responses asks it a question.\n"
-            self._reply(200, text.encode(), {"Content-Type": "text/plain; charset=utf-8"})
+            self.reply(200, text.encode(), {"Content-Type": "text/plain; charset=utf-8"})
             return
         if path.startswith("/corpus/") and self.command in ("GET", "HEAD"):
             self._corpus_file(unquote(path.removeprefix("/corpus/")))
             return
-        if not authorized:
-            raise RequestError("Invalid API key provided.", kind="invalid_api_key", status=401)
         steps = path.strip("/").split("/")
+        found = _find(_WEB_ROUTES, self.command, steps)
+        if found is not None:
+            found[0](self, Call(found[1], query, request))
+            return
+        if not request.authorized:
+            raise RequestError("Invalid API key provided.", kind="invalid_api_key", status=401)
         if steps[:1] == ["v1"] and steps[1:2] in (["responses"], ["agent"]):
             steps = ["v1", "responses", *steps[2:]]
-        for (method, *pattern), serve in _ROUTES.items():
-            if method == self.command and len(pattern) == len(steps):
-                names = [s for p, s in zip(pattern, steps, strict=True) if p == "*"]
-                if all(p in ("*", s) for p, s in zip(pattern, steps, strict=True)):
-                    serve(self, names, query, body)
-                    return
-        if path in _RETIRED:
-            raise RequestError(
-                "Sonar is now the Agent API. Please use /v1/responses; see the migration guide.",
-                kind="chat_completions_not_available",
-                status=403,
-            )
-        raise RequestError("resource not found", kind="not_found", status=404)
-
-    def _create(self, names: list[str], query: Mapping[str, list[str]], body: bytes) -> None:
-        try:
-            asked = read_json(body)
-        except (ValueError, RecursionError):
-            raise RequestError("request body is not valid JSON") from None
-        emulator, behavior = self.emulator, self.behavior
-        pace = emulator.pace if behavior.pace is None else behavior.pace
-        chunk_chars = behavior.chunk_chars or emulator.chunk_chars
-        record = emulator.runs.create(asked, emulator.engine, behavior, pace, chunk_chars)
-        request = record.run.reading.request
-        if request.get("background"):
-            emulator.runs.start_background(record)
-        if request.get("stream"):
-            source = record.follow(-1) if request.get("background") else record.produce()
-            self._stream(record, source)
-        elif request.get("background"):
-            self._reply_json(200, record.first_state(), record.run.id)
-        else:
-            record.cancelled.wait(pace * 10)
-            record.finish()
-            if behavior.terminal == "error":
-                self._reply_json(500, default_error(500), record.run.id)
-            else:
-                self._reply_json(200, record.state(), record.run.id, breakable=True)
-
-    def _get(self, names: list[str], query: Mapping[str, list[str]], body: bytes) -> None:
-        record = self.emulator.runs.get(names[0])
-        if record is None:
+        found = _find(_ROUTES, self.command, steps)
+        if found is None:
+            if path in ASYNC_PATHS:
+                raise retirement()
             raise RequestError("resource not found", kind="not_found", status=404)
-        if query.get("stream") != ["true"]:
-            self._reply_json(200, record.state(), record.run.id)
-            return
-        cursor = query.get("starting_after", [""])[-1]
-        if not cursor.isdigit() or record.log is None or int(cursor) > len(record.log):
-            raise RequestError("invalid or expired cursor", param="starting_after")
-        self._stream(record, record.follow(int(cursor)))
-
-    def _cancel(self, names: list[str], query: Mapping[str, list[str]], body: bytes) -> None:
-        self._reply_json(200, self.emulator.runs.cancel(names[0]), names[0])
-
-    def _models(self, names: list[str], query: Mapping[str, list[str]], body: bytes) -> None:
-        data = [
-            {
-                "id": name,
-                "object": "model",
-                "created": 0,
-                "owned_by": name.partition("/")[0],
-                "pricing": {
-                    "input": 0.0 if name == DEMO_MODEL else price[0],
-                    "output": 0.0 if name == DEMO_MODEL else price[1],
-                    "cache_read": price[2],
-                    "unit": "usd_per_1m_tokens",
-                },
-            }
-            for name, price in MODELS.items()
-        ]
-        self._reply_json(200, {"object": "list", "data": data})
-
-    def _search(self, names: list[str], query: Mapping[str, list[str]], body: bytes) -> None:
-        status, reply = answer_search(body, self.emulator.engine)
-        self._reply_json(status, reply)
+        serve, names = found
+        serve(self, Call(names, query, request))
 
     def _corpus_file(self, relative: str) -> None:
         text = self.emulator.engine.corpus.read_file(relative)
         if text is None:
             raise RequestError("resource not found", kind="not_found", status=404)
         headers = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
-        self._reply(200, text.encode(), headers)
+        self.reply(200, text.encode(), headers)
 
 
-_Serve = Callable[[Handler, list[str], Mapping[str, list[str]], bytes], None]
-_ROUTES: dict[tuple[str, ...], _Serve] = {
-    ("POST", "v1", "responses"): Handler._create,
-    ("GET", "v1", "responses", "*"): Handler._get,
-    ("POST", "v1", "responses", "*", "cancel"): Handler._cancel,
-    ("GET", "v1", "models"): Handler._models,
-    ("POST", "search"): Handler._search,
+Serve = Callable[[Sender, Call], None]
+_ROUTES: dict[tuple[str, ...], Serve] = {
+    ("POST", "v1", "responses"): create_run,
+    ("GET", "v1", "responses", "*"): read_run,
+    ("GET", "v1", "responses", "*", "files"): list_files,
+    ("POST", "v1", "responses", "*", "cancel"): cancel_run,
+    ("GET", "v1", "models"): list_models,
+    ("POST", "search"): search,
+    ("POST", "chat", "completions"): complete_chat,
+    ("POST", "v1", "chat", "completions"): complete_chat,
+    ("POST", "v1", "sonar"): complete_chat,
 }
-_RETIRED = (
-    "/chat/completions", "/v1/chat/completions", "/v1/sonar",
-    "/async/chat/completions", "/v1/async/sonar",
-)  # fmt: skip
+# The web endpoint knows nothing of API keys: who asks is told by a cookie (consumer-web 1.3).
+_WEB_ROUTES: dict[tuple[str, ...], Serve] = {
+    ("POST", "rest", "sse", "perplexity_ask"): ask_web,
+    ("POST", "rest", "sse", "perplexity_terminate"): terminate_web,
+    ("GET", "rest", "models", "config"): list_web_models,
+    ("GET", "rest", "rate-limit", "all"): tell_limits,
+    ("GET", "api", "auth", "csrf"): give_csrf,
+    ("POST", "api", "auth", "signin-email"): send_code,
+    ("POST", "api", "auth", "signin-otp"): take_code,
+    ("GET", "api", "auth", "session"): tell_session,
+}
+
+
+def _find(
+    routes: Mapping[tuple[str, ...], Serve], method: str, steps: list[str]
+) -> tuple[Serve, list[str]] | None:
+    """Return the route of a path, and the parts of the path that it left open."""
+    for (wanted, *pattern), serve in routes.items():
+        if wanted == method and len(pattern) == len(steps):
+            pairs = list(zip(pattern, steps, strict=True))
+            if all(part in ("*", step) for part, step in pairs):
+                return serve, [step for part, step in pairs if part == "*"]
+    return None

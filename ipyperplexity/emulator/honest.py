@@ -50,11 +50,11 @@ def nothing_more(corpus: str, topic: Sequence[str] = ()) -> str:
     )
 
 
-def nothing_allowed() -> str:
-    """Return the honest answer to a request that allows no search."""
+def nothing_allowed(advice: str = "Use a preset, or list the `web_search` tool.") -> str:
+    """Return the honest answer to a request that allows no search; ``advice``: how it would."""
     return (
         "This is the offline demo: it writes nothing of its own, it only quotes its corpus, and "
-        "this request allows no search. Use a preset, or list the `web_search` tool."
+        f"this request allows no search. {advice}"
     )
 
 

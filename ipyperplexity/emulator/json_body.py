@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
+from .rules import RequestError
+
+__all__ = ["read_json", "read_object"]
+
 
 def read_json(body: bytes) -> Any:
     r"""Return the value of a JSON document.
@@ -27,6 +31,20 @@ def read_json(body: bytes) -> Any:
         whole = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
         value = json.loads(whole)
     return value
+
+
+def read_object(body: bytes) -> Any:
+    """Return the value of a JSON body.
+
+    Raises
+    ------
+    RequestError
+        It is no JSON (400).
+    """
+    try:
+        return read_json(body)
+    except (ValueError, RecursionError):
+        raise RequestError("request body is not valid JSON") from None
 
 
 def _refuse(constant: str) -> NoReturn:

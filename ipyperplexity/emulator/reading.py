@@ -14,8 +14,9 @@ from typing import Any
 
 from .checks import parse_date
 from .filters import Filters
+from .functions import Offer
 
-__all__ = ["Reading", "read_request"]
+__all__ = ["Reading", "input_items", "read_request"]
 
 Json = dict[str, Any]
 _URL = re.compile(r"https?://[^\s<>\"'`\])]+")
@@ -42,8 +43,10 @@ class Reading:
         The tools as the response echoes them.
     schema
         JSON schema of the answer, or None.
-    function
-        The function tool that must be called, or None.
+    offer
+        The functions that may be called.
+    results
+        Name and output of each function that was called for this question.
     pictures
         Whether the question comes with pictures.
     """
@@ -59,7 +62,8 @@ class Reading:
     urls: tuple[str, ...]
     tools: list[Json]
     schema: Any
-    function: Json | None
+    offer: Offer
+    results: tuple[tuple[str, Any], ...]
     pictures: bool
     asked_model: str
     priced_model: str
@@ -128,7 +132,27 @@ def _choice(request: Json) -> str:
     return str(chosen)
 
 
-def read_request(request: Json, earlier: Sequence[str] = ()) -> Reading:
+def input_items(request: Json) -> list[Json]:
+    """Return the input as a list of items."""
+    given = request["input"]
+    return [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
+
+
+def _offer(usable: Sequence[Json], request: Json, rounds: int) -> Offer:
+    functions = [tool for tool in usable if tool["type"] == "function"]
+    choice = _choice(request)
+    if choice not in ("auto", "required", "function", *(tool["name"] for tool in functions)):
+        # Another tool is forced.
+        functions = []
+    return Offer(functions, choice, rounds, request.get("parallel_tool_calls", True))
+
+
+def read_request(
+    request: Json,
+    earlier: Sequence[str] = (),
+    rounds: int = 0,
+    results: Sequence[tuple[str, Any]] = (),
+) -> Reading:
     """Read a request that :func:`~ipyperplexity.emulator.checks.check_request` let pass.
 
     Parameters
@@ -137,8 +161,13 @@ def read_request(request: Json, earlier: Sequence[str] = ()) -> Reading:
         Its fields.
     earlier
         Questions of the runs that ``previous_response_id`` leads back to, oldest first.
+    rounds, results
+        What :func:`~ipyperplexity.emulator.functions.read_results` found.
     """
     questions, words = _turns(request["input"])
+    if not questions and results:
+        # Outputs of functions alone go on with the question that called them.
+        questions, earlier = list(earlier[-1:]), earlier[:-1]
     question = questions[-1] if questions else ""
     history = tuple(text for text in [*earlier, *questions[:-1]] if text.strip())
     preset = (
@@ -160,14 +189,6 @@ def read_request(request: Json, earlier: Sequence[str] = ()) -> Reading:
     budget = request.get("max_output_tokens")
     format_ = request.get("response_format") or {}
     models = request.get("models") or [request.get("model")]
-    answered = any(
-        isinstance(request["input"], list) and item.get("type") == "function_call_output"
-        for item in (request["input"] if isinstance(request["input"], list) else [])
-    )
-    functions = [tool for tool in usable if tool["type"] == "function" and not answered]
-    forced = [tool for tool in functions if choice in (tool["name"], "function")]
-    if not forced and choice == "required" and search is None:
-        forced = functions[:1]
     return Reading(
         request=request,
         question=question,
@@ -180,7 +201,8 @@ def read_request(request: Json, earlier: Sequence[str] = ()) -> Reading:
         urls=urls,
         tools=tools,
         schema=(format_.get("json_schema") or {}).get("schema"),
-        function=forced[0] if forced else None,
+        offer=_offer(usable, request, rounds),
+        results=tuple(results),
         pictures=_has_pictures(request["input"]),
         asked_model=models[0] or preset,
         priced_model=models[0] or _PRESET_PRICE.get(preset, "openai/gpt-6-luna"),

@@ -27,6 +27,7 @@ __all__ = [
     "page_items",
     "response",
     "source_items",
+    "text_part",
     "tool_items",
 ]
 
@@ -113,13 +114,15 @@ def tool_items(run: Run) -> list[Json]:
     return [*items, *run.calls]
 
 
+def text_part(run: Run, text: str) -> Json:
+    """Return one part of a message."""
+    return {"type": "output_text", "text": text, "annotations": None if run.behavior.nulls else []}
+
+
 def message_item(run: Run, at: int, *, status: str, with_text: bool) -> Json:
     """Return one message of the answer."""
     name, parts = run.messages[at]
-    content: list[Json] = [
-        {"type": "output_text", "text": part, "annotations": None if run.behavior.nulls else []}
-        for part in parts
-    ]
+    content = [text_part(run, part) for part in parts]
     return {
         "type": "message",
         "id": name,

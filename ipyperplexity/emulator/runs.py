@@ -6,23 +6,23 @@ GET tell the same; one condition guards each record, and no thread outlives ``st
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from .checks import RequestError, check_request
 from .compose import page_answer
 from .engine import Engine, Plan
 from .faults import Behavior
+from .functions import arguments_for, called, quoted, read_results
 from .honest import NO_PICTURES, nothing_allowed
 from .prices import CHARS_PER_TOKEN
-from .reading import Reading, read_request
+from .reading import Reading, input_items, read_request
 from .responses import Run, final, response, tool_items
-from .structured import fill, fill_json
+from .structured import fill_json
 from .wires import events
 
 __all__ = ["Record", "RunStore"]
@@ -51,6 +51,10 @@ class Record:
         self.changed = threading.Condition()
         self.log: list[Json] | None = None
         self.over = False
+        self._polls_left = run.behavior.queued_polls
+        self.released = threading.Event()
+        if not self._polls_left:
+            self.released.set()
 
     @property
     def hidden(self) -> bool:
@@ -97,6 +101,15 @@ class Record:
         """Return the response object with which a background run is created."""
         return response(self.run, "queued", [])
 
+    def polled(self) -> Json:
+        """Return the state as a GET shows it, and let a run that waits for GETs come nearer."""
+        with self.changed:
+            shown = self.state()
+            self._polls_left -= 1
+            if self._polls_left <= 0:
+                self.released.set()
+        return shown
+
     def state(self) -> Json:
         """Return the response object as a GET shows it now."""
         if self.run.result is not None:
@@ -112,6 +125,7 @@ class RunStore:
         self._lock = threading.Lock()
         self._records: OrderedDict[str, Record] = OrderedDict()
         self._threads: list[threading.Thread] = []
+        self._makers: dict[str, str] = {}
 
     def create(
         self, body: Any, engine: Engine, behavior: Behavior, pace: float, chunk_chars: int
@@ -124,9 +138,11 @@ class RunStore:
             As the service would refuse it.
         """
         request = check_request(body)
-        reading = read_request(request, self._earlier(request))
-        plan = _plan(reading, engine, behavior)
-        text, calls = _words(reading, plan)
+        reading = self._read(request)
+        chosen = called(reading.offer, behavior.tool_rounds, behavior.tool_calls)
+        plan = Plan("") if chosen else _plan(reading, engine, behavior)
+        text, calls = _words(reading, plan), _calls(reading, chosen)
+        text = "" if calls else text
         text += behavior.extra_text if not calls else ""
         budget = reading.max_output_tokens
         cut_off = budget is not None and len(text) > budget * CHARS_PER_TOKEN
@@ -136,6 +152,7 @@ class RunStore:
         record = Record(run, pace, chunk_chars)
         with self._lock:
             self._records[run.id] = record
+            self._makers.update((call["call_id"], run.id) for call in calls)
             while len(self._records) > _KEPT:
                 self._records.popitem(last=False)
         if request.get("background"):
@@ -143,9 +160,17 @@ class RunStore:
             record.log = []
         return record
 
-    def _earlier(self, request: Json) -> list[str]:
-        """Return the questions of the conversation that ``previous_response_id`` continues."""
-        questions: list[str] = []
+    def _read(self, request: Json) -> Reading:
+        """Read a request together with the runs that it goes on with."""
+        before = self._earlier(request)
+        questions = [text for run in before for text in _own_questions(run.reading)]
+        items = [item for run in before for item in (*input_items(run.reading.request), *run.calls)]
+        rounds, results = read_results([*items, *input_items(request)], self._makers)
+        return read_request(request, questions, rounds, results)
+
+    def _earlier(self, request: Json) -> list[Run]:
+        """Return the runs that ``previous_response_id`` leads back to, oldest first."""
+        runs: list[Run] = []
         name = request.get("previous_response_id")
         first = True
         while name:
@@ -158,15 +183,16 @@ class RunStore:
                         param="previous_response_id",
                     )
                 break
-            reading = record.run.reading
-            questions = [*_own_questions(reading), *questions]
-            name, first = reading.request.get("previous_response_id"), False
-        return questions
+            runs.insert(0, record.run)
+            name, first = record.run.reading.request.get("previous_response_id"), False
+        return runs
 
     def start_background(self, record: Record) -> None:
         """Let a thread work the run off."""
 
         def work() -> None:
+            while not record.released.wait(0.05) and not record.cancelled.is_set():
+                pass
             record.cancelled.wait(min(0.2, record.pace * 10))
             with record.changed:
                 record.run.status = "in_progress"
@@ -216,9 +242,7 @@ def _own_questions(reading: Reading) -> list[str]:
 
 
 def _plan(reading: Reading, engine: Engine, behavior: Behavior) -> Plan:
-    if reading.function is not None:
-        return Plan("")
-    plan = Plan(nothing_allowed())
+    plan = Plan("" if reading.results else nothing_allowed())
     if reading.search is not None:
         plan = engine.answer(
             reading.question,
@@ -237,25 +261,30 @@ def _plan(reading: Reading, engine: Engine, behavior: Behavior) -> Plan:
     return plan
 
 
-def _words(reading: Reading, plan: Plan) -> tuple[str, tuple[Json, ...]]:
-    """Return the text of the answer and the function calls that take its place."""
+def _calls(reading: Reading, chosen: Sequence[Json]) -> tuple[Json, ...]:
+    """Return the function calls that take the place of an answer."""
+    made = []
+    for function in chosen:
+        name = uuid.uuid4()
+        made.append(
+            {
+                "type": "function_call",
+                "id": f"fc_{name}",
+                "call_id": f"call_{name}",
+                "name": function["name"],
+                "arguments": arguments_for(function, reading.question),
+                "status": "completed",
+            }
+        )
+    return tuple(made)
+
+
+def _words(reading: Reading, plan: Plan) -> str:
+    """Return the text of the answer."""
     titles = [result.title for result in plan.results]
     urls = [result.url for result in plan.results]
-    if reading.function is not None:
-        made = fill(
-            reading.function.get("parameters") or {"type": "object"}, [reading.question], [], []
-        )
-        name = uuid.uuid4()
-        call: Json = {
-            "type": "function_call",
-            "id": f"fc_{name}",
-            "call_id": f"call_{name}",
-            "name": reading.function["name"],
-            "arguments": json.dumps(made, ensure_ascii=False),
-            "status": "completed",
-        }
-        return "", (call,)
     if reading.schema is not None:
-        return fill_json(reading.schema, plan.sentences, titles, urls), ()
-    text = f"{NO_PICTURES}\n\n{plan.text}" if reading.pictures else plan.text
-    return text, ()
+        said = [*(str(output) for _, output in reading.results), *plan.sentences]
+        return fill_json(reading.schema, said, titles, urls)
+    parts = (NO_PICTURES if reading.pictures else "", quoted(reading.results), plan.text)
+    return "\n\n".join(filter(None, parts))

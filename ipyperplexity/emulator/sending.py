@@ -10,27 +10,44 @@ import contextlib
 import json
 import time
 import uuid
-from collections.abc import Generator, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .faults import Behavior, default_error
 from .framing import BodyWriter, encode_event, reset, wait_for_departure
-from .runs import Record
+from .recorded import RecordedRequest
 
 if TYPE_CHECKING:
     from .server import EmulatorServer
 
-__all__ = ["ReplyBroken", "Sender"]
+__all__ = ["Call", "Event", "ReplyBroken", "Sender"]
 
-Json = dict[str, Any]
+Event = tuple[str, str]
+"""Name (``""`` for none) and data of a server-sent event."""
 _PATIENCE = 600.0
 _LIMIT = 50
 
 
 class ReplyBroken(Exception):
     """The reply was broken on purpose, or the server stops: the connection is of no more use."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a route is given: the parts of the path that it left open, the query, the request."""
+
+    names: Sequence[str] = ()
+    query: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    request: RecordedRequest = field(
+        default_factory=lambda: RecordedRequest("GET", "/", "", {}, b"", True)
+    )
+
+    @property
+    def body(self) -> bytes:
+        """The bytes of the body."""
+        return self.request.body
 
 
 class Sender(BaseHTTPRequestHandler):
@@ -49,7 +66,18 @@ class Sender(BaseHTTPRequestHandler):
         found: EmulatorServer = self.server.emulator  # type: ignore[attr-defined]
         return found
 
-    def _limits(self, run_id: str = "") -> dict[str, str]:
+    @property
+    def pace(self) -> float:
+        """Seconds between two text pieces of a stream."""
+        return self.emulator.pace if self.behavior.pace is None else self.behavior.pace
+
+    @property
+    def chunk_chars(self) -> int:
+        """Characters in a text piece."""
+        return self.behavior.chunk_chars or self.emulator.chunk_chars
+
+    def limits(self, run_id: str = "") -> dict[str, str]:
+        """Return the headers that number the request and tell the rate limit."""
         used = (self.count - 1) % _LIMIT + 1
         return {
             "x-request-id": run_id.removeprefix("resp_") or str(uuid.uuid4()),
@@ -69,17 +97,24 @@ class Sender(BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
         self.end_headers()
 
-    def _reply_json(
-        self, status: int, data: Any, run_id: str = "", *, breakable: bool = False
+    def reply_json(
+        self,
+        status: int,
+        data: Any,
+        run_id: str = "",
+        *,
+        breakable: bool = False,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
+        """Send data as JSON; ``breakable``: in the framing, and with the breaks, of a stream."""
         body = json.dumps(data, ensure_ascii=False).encode()
-        headers = {"Content-Type": "application/json", **self._limits(run_id)}
+        headers = {"Content-Type": "application/json", **self.limits(run_id), **(headers or {})}
         framing = self.behavior.framing
         broken = self.behavior.cut_after is not None or self.behavior.stall_after is not None
         if not breakable or (
             framing == "chunked" and self.behavior.piece_bytes is None and not broken
         ):
-            self._reply(status, body, headers)
+            self.reply(status, body, headers)
             return
         writer = self._open_body(status, headers, len(body))
         if broken:
@@ -89,13 +124,15 @@ class Sender(BaseHTTPRequestHandler):
         writer.write(body)
         self._close_body(writer)
 
-    def _reply(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+    def reply(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+        """Send a whole body."""
         has_body = status not in (204, 304)
         self._head(status, {**headers, "Content-Length": str(len(body))} if has_body else headers)
         if self.command != "HEAD" and has_body:
             self.wfile.write(body)
 
-    def _fixed_reply(self) -> None:
+    def fixed_reply(self) -> None:
+        """Send what the behavior has in place of an answer."""
         behavior = self.behavior
         status = behavior.status or 200
         body = behavior.body if behavior.body is not None else default_error(status)
@@ -105,9 +142,9 @@ class Sender(BaseHTTPRequestHandler):
         data = body.encode() if isinstance(body, str) else body
         given = {name.lower() for name in behavior.headers}
         headers = {} if "content-type" in given else {"Content-Type": kind}
-        headers |= {**self._limits(), **behavior.headers}
+        headers |= {**self.limits(), **behavior.headers}
         if not behavior.slow_body:
-            self._reply(status, data, headers)
+            self.reply(status, data, headers)
             return
         self._head(status, {**headers, "Content-Length": str(len(data))})
         step = behavior.piece_bytes or 1
@@ -133,52 +170,67 @@ class Sender(BaseHTTPRequestHandler):
         if not writer.finish():
             self.close_connection = True
 
-    def _stream(self, record: Record, source: Generator[Json, None, None]) -> None:
+    def stream(
+        self,
+        source: Generator[Event, None, None],
+        *,
+        headers: Mapping[str, str],
+        newline: str = "\n",
+        keepalive: Event | None = None,
+        pause: float = 0.0,
+    ) -> None:
+        """Send server-sent events, whole or broken, as the behavior says.
+
+        Parameters
+        ----------
+        source
+            The events; closed when the reply ends, in whatever way.
+        headers
+            Besides those of every stream.
+        newline
+            Line ends, unless the behavior has its own.
+        keepalive
+            An event to put between the others where the behavior wants them.
+        pause
+            Seconds after each event.
+        """
         behavior = self.behavior
-        headers = {
-            "Content-Type": "text/event-stream",
-            "Cache-Control": "no-cache",
-            **self._limits(record.run.id),
-        }
-        frames: Iterator[bytes] = self._frames(source)
+        headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", **headers}
+        frames: Iterator[bytes] = self._frames(source, behavior.newline or newline, keepalive)
         length = None
-        if behavior.framing == "length":
-            # The length must be known first: run ahead, then send at the pace of the run.
-            pause, record.pace = record.pace, 0.0
-            known = list(frames)
-            length = sum(map(len, known))
-            frames = self._paced(known, pause)
-        # Closing the source settles the run when the client has left.
+        # Closing the source settles a run when the client has left.
         with contextlib.closing(source):
+            if behavior.framing == "length":
+                # The length must be known first: run ahead, then send at the pace of the run.
+                known = list(frames)
+                length = sum(map(len, known))
+                frames = iter(known)
             writer = self._open_body(200, headers, length)
             for at, frame in enumerate(frames):
                 if at in (behavior.cut_after, behavior.stall_after):
                     self._break(writer, frame)
                 writer.write(frame)
+                self.emulator.stopped.wait(pause)
                 if self.emulator.stopped.is_set():
                     raise ReplyBroken
             self._close_body(writer)
 
-    def _paced(self, frames: list[bytes], pause: float) -> Iterator[bytes]:
-        for frame in frames:
-            yield frame
-            self.emulator.stopped.wait(pause)
-
-    def _frames(self, source: Iterator[Json]) -> Iterator[bytes]:
+    def _frames(
+        self, source: Iterator[Event], newline: str, keepalive: Event | None
+    ) -> Iterator[bytes]:
         """Yield the bytes of each event; comments and keepalives go with the one before."""
         behavior = self.behavior
         mark = b"\xef\xbb\xbf" if behavior.bom else b""
-        for count, event in enumerate(source):
-            data = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
-            name = event["type"] if behavior.event_names else ""
-            frame = mark + encode_event(name, data, behavior.newline, count)
+        for count, (name, data) in enumerate(source):
+            frame = mark + encode_event(name, data, newline, count)
             mark = b""
             if behavior.keepalives and count % 3 == 1:
-                frame += encode_event(None, ": keep-alive", behavior.newline, count)
-                frame += encode_event(name and _KEEPALIVE, _keepalive(), behavior.newline, count)
+                frame += encode_event(None, ": keep-alive", newline, count)
+                if keepalive is not None:
+                    frame += encode_event(name and keepalive[0], keepalive[1], newline, count)
             yield frame
         if behavior.done_marker:
-            yield encode_event("", "[DONE]", behavior.newline, 0)
+            yield encode_event("", "[DONE]", newline, 0)
 
     def _break(self, writer: BodyWriter, data: bytes) -> NoReturn:
         """Cut or stall the reply before ``data``, as the behavior says."""
@@ -196,11 +248,3 @@ class Sender(BaseHTTPRequestHandler):
         self.close_connection = True
         wait_for_departure(self.connection, self.emulator.stopped, _PATIENCE)
         raise ReplyBroken
-
-
-_KEEPALIVE = "response.keepalive"
-
-
-def _keepalive() -> str:
-    names = ("sequence_number", "response", "item", "output_index", "delta", "thought", "error")
-    return json.dumps({"type": _KEEPALIVE, **dict.fromkeys(names)})

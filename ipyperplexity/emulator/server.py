@@ -6,23 +6,20 @@ client that goes away, whatever it sent, never costs more than its own thread.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import ipaddress
-import socket
 import threading
-import time
 from collections import deque
-from http.server import ThreadingHTTPServer
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Any
 
+from .behavior import Behavior
 from .corpus import Corpus
 from .engine import Engine
-from .faults import Behavior
-from .handler import Handler
+from .listener import Listener
 from .recorded import RecordedRequest
 from .runs import RunStore
+from .web_state import WebState
 
 __all__ = ["EmulatorServer", "RecordedRequest"]
 
@@ -34,61 +31,6 @@ _KEPT_REQUESTS = 1000
 def _builtin_engine() -> Engine:
     """Share the index of the built-in corpus: its addresses do not depend on a server."""
     return Engine(Corpus.builtin())
-
-
-class _Listener(ThreadingHTTPServer):
-    """Keeps track of live connections and their threads, so that all can be ended."""
-
-    daemon_threads = True
-    block_on_close = False
-    allow_reuse_address = True
-    request_queue_size = 256
-
-    def __init__(self, address: tuple[str, int], emulator: EmulatorServer) -> None:
-        self.emulator = emulator
-        self._alive: dict[socket.socket, threading.Thread] = {}
-        self._guard = threading.Lock()
-        if ":" in address[0]:
-            self.address_family = socket.AF_INET6
-        super().__init__(address, Handler)
-
-    def server_bind(self) -> None:
-        # HTTPServer looks its own name up here, which can take seconds without a network.
-        socket.socket.bind(self.socket, self.server_address)
-        self.server_address = self.socket.getsockname()
-        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        thread = threading.Thread(
-            target=self._serve,
-            args=(request, client_address),
-            name="emulator-connection",
-            daemon=True,
-        )
-        with self._guard:
-            self._alive[request] = thread
-        thread.start()
-
-    def _serve(self, request: socket.socket, client_address: Any) -> None:
-        try:
-            self.process_request_thread(request, client_address)
-        finally:
-            with self._guard:
-                self._alive.pop(request, None)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Keep quiet: a client that goes away is no news."""
-
-    def end_connections(self, patience: float) -> None:
-        with self._guard:
-            alive = dict(self._alive)
-        for connection in alive:
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-        until = time.monotonic() + patience
-        for thread in alive.values():
-            if thread is not threading.current_thread():
-                thread.join(max(0.0, until - time.monotonic()))
 
 
 class EmulatorServer:
@@ -110,11 +52,28 @@ class EmulatorServer:
         Default behavior; see :class:`~ipyperplexity.emulator.faults.Behavior`.
     allow_remote
         Allow a host that other machines can reach.
+    chat
+        ``"answers"``: chat completions are answered; ``"retired"``: they are refused (403).
+    web_sessions
+        Sessions of the web endpoint that are signed in: e-mail address by session token.
+
+    Attributes
+    ----------
+    requests
+        The requests that came, oldest first; see :class:`RecordedRequest`.
+    web_sessions
+        As above; a login and a rotated cookie add to it, and a test may take from it.
+    sent_codes
+        The last login code "sent" to each e-mail address.
+    web_limits
+        What ``/rest/rate-limit/all`` tells; asking counts down, at 0 asking is refused.
+    terminated
+        ``backend_uuid`` of the web answers that were stopped, in order.
 
     Raises
     ------
     ValueError
-        The host is not loopback and ``allow_remote`` is not set.
+        The host is not loopback and ``allow_remote`` is not set, or ``chat`` is neither word.
 
     Examples
     --------
@@ -134,7 +93,11 @@ class EmulatorServer:
         chunk_chars: int = 12,
         behavior: Behavior | None = None,
         allow_remote: bool = False,
+        chat: str = "answers",
+        web_sessions: Mapping[str, str] | None = None,
     ) -> None:
+        if chat not in ("answers", "retired"):
+            raise ValueError(f"chat must be 'answers' or 'retired': {chat!r}")
         if not allow_remote and not _is_loopback(host):
             raise ValueError(
                 f"host {host!r} is not loopback: other machines could reach the demo; "
@@ -149,11 +112,13 @@ class EmulatorServer:
         self.stopped = threading.Event()
         self.runs = RunStore()
         self.used_requests = 0
+        self.chat = chat
+        self.web = WebState(web_sessions or {})
         self._corpus = corpus
         self._queue: deque[Behavior] = deque()
         self._lock = threading.Lock()
         self._engine: Engine | None = None
-        self._listener: _Listener | None = None
+        self._listener: Listener | None = None
         self._thread: threading.Thread | None = None
 
     def start(self) -> EmulatorServer:
@@ -162,7 +127,7 @@ class EmulatorServer:
             return self
         self.stopped.clear()
         self.runs = RunStore()
-        self._listener = _Listener((self.host, self.port), self)
+        self._listener = Listener((self.host, self.port), self)
         self._thread = threading.Thread(
             target=self._listener.serve_forever, args=(0.05,), name="emulator-accept", daemon=True
         )
@@ -236,6 +201,26 @@ class EmulatorServer:
                     else Engine(self._corpus, base_url=self.url)
                 )
             return self._engine
+
+    @property
+    def web_sessions(self) -> dict[str, str]:
+        """E-mail address by session token."""
+        return self.web.sessions
+
+    @property
+    def sent_codes(self) -> dict[str, str]:
+        """Login code by e-mail address."""
+        return self.web.codes
+
+    @property
+    def web_limits(self) -> dict[str, int]:
+        """Questions left, by kind."""
+        return self.web.limits
+
+    @property
+    def terminated(self) -> list[str]:
+        """Web answers that were stopped."""
+        return self.web.terminated
 
     def next(self, *behaviors: Behavior) -> None:
         """Answer the next requests, in the order they come, with these behaviors."""

@@ -18,6 +18,7 @@ from .responses import (
     page_items,
     response,
     source_items,
+    text_part,
     tool_items,
 )
 
@@ -62,6 +63,7 @@ def _reasoning(run: Run) -> Iterator[tuple[str, Json]]:
 
 def _texts(run: Run, output_index: int, chunk_chars: int) -> Iterator[tuple[str, Json]]:
     places, nulls = run.behavior.text_in, run.behavior.nulls
+    announced = run.behavior.content_parts
     for at, (name, parts) in enumerate(run.messages):
         index = output_index + at
         opened = message_item(run, at, status="in_progress", with_text=False)
@@ -69,6 +71,8 @@ def _texts(run: Run, output_index: int, chunk_chars: int) -> Iterator[tuple[str,
         for content_index, part in enumerate(parts):
             shown = None if nulls and len(parts) == 1 else content_index
             where = {"item_id": name, "output_index": index, "content_index": shown}
+            if announced:
+                yield "response.content_part.added", {**where, "part": text_part(run, "")}
             if nulls:
                 yield "response.output_text.delta", {**where, "delta": None}
             if "delta" in places:
@@ -79,6 +83,8 @@ def _texts(run: Run, output_index: int, chunk_chars: int) -> Iterator[tuple[str,
             absent = None if nulls else ""
             told = part if "done" in places and not (nulls and "delta" in places) else absent
             yield "response.output_text.done", {**where, "text": told}
+            if announced:
+                yield "response.content_part.done", {**where, "part": text_part(run, part)}
         closed = message_item(run, at, status="completed", with_text="item" in places)
         yield "response.output_item.done", {"output_index": index, "item": closed}
 

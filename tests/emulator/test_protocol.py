@@ -328,10 +328,21 @@ def test_unknown_runs_and_paths_are_not_found_in_the_usual_envelope(server: Emul
     assert call(server, "POST", "/v1/responses/resp_x/cancel").status == 400
 
 
-def test_the_retired_endpoint_says_where_to_go(server: EmulatorServer) -> None:
-    reply = call(server, "POST", "/chat/completions", {"model": "sonar", "messages": []})
-    assert reply.status == 403
-    assert reply.json()["error"]["type"] == "chat_completions_not_available"
+def test_the_retired_endpoint_says_where_to_go() -> None:
+    with EmulatorServer(pace=0, chat="retired") as server:
+        for path in ("/chat/completions", "/v1/chat/completions", "/v1/sonar"):
+            reply = call(server, "POST", path, {"model": "sonar", "messages": []})
+            assert reply.status == 403
+            assert reply.json()["error"]["type"] == "chat_completions_not_available"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("path", ["/async/chat/completions", "/v1/async/sonar"])
+def test_the_asynchronous_endpoint_is_retired_in_any_case(
+    server: EmulatorServer, method: str, path: str
+) -> None:
+    reply = call(server, method, path)
+    assert (reply.status, reply.json()["error"]["type"]) == (403, "chat_completions_not_available")
 
 
 def test_the_models_are_listed_with_their_prices(server: EmulatorServer) -> None:
