@@ -13,12 +13,14 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ipyperplexity.errors import InvalidRequestError
 from ipyperplexity.images import MAX_REQUEST_BYTES, image_url
 from ipyperplexity.tabular.cells import clean_text
+from ipyperplexity.tools import Tool
 
 if TYPE_CHECKING:
     from ipyperplexity.schema import Schema
@@ -42,7 +44,39 @@ MAX_DOMAINS = 20
 MAX_TIMEOUT = 7 * 24 * 3600
 _MAX_TOKENS = 2**31 - 1
 #: Body fields that decide how the reply is read: they have options or calls of their own.
-_RESERVED_EXTRA = {"stream": "stream() or ask()", "input": "the question's text"}
+_RESERVED_EXTRA = {
+    "stream": "stream() or ask()",
+    "input": "the question's text",
+    "background": "submit()",
+}
+
+
+@dataclass(frozen=True)
+class Option:
+    """How a field of a question or a search shows on a command line: never spelled twice.
+
+    Attributes
+    ----------
+    help : str
+        One sentence for ``--help``, ``%perplexity?`` and a tooltip.
+    flags : tuple of str
+        Command-line spellings; empty for what only Python can give.
+    metavar : str
+        What stands for the value in help texts.
+    choices : tuple of str
+        The only values, where there is a list.
+    suggestions : tuple of str
+        Values to offer for completion, where others are valid too.
+    repeatable : bool
+        Whether the flag may be given several times.
+    """
+
+    help: str
+    flags: tuple[str, ...] = ()
+    metavar: str = ""
+    choices: tuple[str, ...] = ()
+    suggestions: tuple[str, ...] = ()
+    repeatable: bool = False
 
 
 def refuse(name: str, given: Any, allowed: str) -> InvalidRequestError:
@@ -90,7 +124,9 @@ def _model(value: Any, name: str) -> str | None:
     return word
 
 
-def _one_of(allowed: tuple[str, ...]) -> Callable[[Any, str], str | None]:
+def one_of(allowed: tuple[str, ...]) -> Callable[[Any, str], str | None]:
+    """Return the check of an option that has a list of words."""
+
     def check(value: Any, name: str) -> str | None:
         if value is None:
             return None
@@ -108,7 +144,7 @@ def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
-def _several(value: Any) -> list[Any] | None:
+def items_of(value: Any) -> list[Any] | None:
     """Return the items of any iterable but a dict or bytes; None if there are none to take."""
     if isinstance(value, Mapping | bytes | bytearray | memoryview):
         return None
@@ -157,7 +193,7 @@ _DOMAIN = re.compile(r"-?\.?\w[\w-]*(\.\w[\w-]*)*\.?(/\S*)?")
 def _domains(value: Any, name: str) -> tuple[str, ...]:
     if value is None:
         return ()
-    given = [value] if isinstance(value, str) else _several(value)
+    given = [value] if isinstance(value, str) else items_of(value)
     if given is None:
         raise refuse(name, value, "sites such as python.org, or -x.com to leave one out")
     entries: list[Any] = []
@@ -188,7 +224,8 @@ def _letters(what: str, upper: bool) -> Callable[[Any, str], str | None]:
     return check
 
 
-def _integer(low: int, high: int | None) -> Callable[[Any, str], int | None]:
+def whole_number(low: int, high: int | None) -> Callable[[Any, str], int | None]:
+    """Return the check of an option that counts, from ``low`` to ``high`` or with no end."""
     bound = _MAX_TOKENS if high is None else high
     allowed = f"a whole number from {low} " + ("up" if high is None else f"to {high}")
 
@@ -264,19 +301,40 @@ def _images(value: Any, name: str) -> tuple[str, ...]:
 def _tools(value: Any, name: str) -> tuple[Any, ...]:
     if value is None:
         return ()
-    allowed = f"names of tools ({', '.join(TOOL_NAMES)}), or dicts with a known 'type'"
-    tools = [value] if isinstance(value, str | Mapping) else _several(value)
+    allowed = f"functions, names of tools ({', '.join(TOOL_NAMES)}), or dicts with a known 'type'"
+    is_one = isinstance(value, str | Mapping | Tool) or callable(value)
+    tools = [value] if is_one else items_of(value)
     if tools is None:
         raise refuse(name, value, allowed)
-    checked: list[Any] = []
-    for tool in tools:
-        kind = tool.get("type") if isinstance(tool, Mapping) else tool
-        known = TOOL_TYPES if isinstance(tool, Mapping) else TOOL_NAMES
-        if not isinstance(kind, str) or kind not in known:
-            near = did_you_mean(kind, known) if isinstance(kind, str) else ""
-            raise refuse(name, kind, allowed + near)
-        checked.append(_json_object(tool if isinstance(tool, Mapping) else {"type": tool}, name))
-    return tuple(checked)
+    checked = tuple(_checked_tool(tool, name, allowed) for tool in tools)
+    names = [tool.name if isinstance(tool, Tool) else declared_name(tool) for tool in checked]
+    for tool in checked:
+        if isinstance(tool, Tool) and names.count(tool.name) > 1:
+            raise refuse(name, tool.name, "another name, as two of the tools have this one")
+    return checked
+
+
+def declared_name(tool: Mapping[str, Any]) -> Any:
+    """Return the name in a tool's dict, flat or nested as in chat-completions; None without one.
+
+    Examples
+    --------
+    >>> declared_name({"type": "function", "function": {"name": "add"}})
+    'add'
+    """
+    nested = tool.get("function")
+    return tool.get("name") or (nested.get("name") if isinstance(nested, Mapping) else None)
+
+
+def _checked_tool(tool: Any, name: str, allowed: str) -> Any:
+    if isinstance(tool, Tool) or (callable(tool) and not isinstance(tool, Mapping)):
+        return Tool.of(tool)
+    kind = tool.get("type") if isinstance(tool, Mapping) else tool
+    known = TOOL_TYPES if isinstance(tool, Mapping) else TOOL_NAMES
+    if not isinstance(kind, str) or kind not in known:
+        near = did_you_mean(kind, known) if isinstance(kind, str) else ""
+        raise refuse(name, kind, allowed + near)
+    return _json_object(tool if isinstance(tool, Mapping) else {"type": tool}, name)
 
 
 def _follow(value: Any, name: str) -> Any:
@@ -324,18 +382,18 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "text": _text,
     "model": _model,
     "system": _optional_text,
-    "recency": _one_of(RECENCIES),
+    "recency": one_of(RECENCIES),
     "after": _date,
     "before": _date,
     "domains": _domains,
-    "context": _one_of(CONTEXT_SIZES),
+    "context": one_of(CONTEXT_SIZES),
     "country": _letters("two letters (ISO 3166), such as BE or US", upper=True),
     "language": _letters("two letters (ISO 639-1), such as en or nl", upper=False),
-    "limit": _integer(1, 50),
+    "limit": whole_number(1, 50),
     "search": _search,
-    "max_tokens": _integer(1, None),
-    "max_steps": _integer(1, 100),
-    "reasoning": _one_of(REASONING_EFFORTS),
+    "max_tokens": whole_number(1, None),
+    "max_steps": whole_number(1, 100),
+    "reasoning": one_of(REASONING_EFFORTS),
     "temperature": _number(lambda number: 0 <= number <= 2, "a number from 0 to 2"),
     "schema": _schema,
     "images": _images,

@@ -19,6 +19,7 @@ from ipyperplexity.option_checks import (
     CONTEXT_SIZES,
     REASONING_EFFORTS,
     RECENCIES,
+    Option,
     did_you_mean,
     refuse,
     shown,
@@ -26,34 +27,6 @@ from ipyperplexity.option_checks import (
 
 if TYPE_CHECKING:
     from ipyperplexity.answer import Answer
-
-
-@dataclass(frozen=True)
-class Option:
-    """How a field of Question shows on a command line: derived, never spelled twice.
-
-    Attributes
-    ----------
-    help : str
-        One sentence for ``--help``, ``%perplexity?`` and a tooltip.
-    flags : tuple of str
-        Command-line spellings; empty for what only Python can give.
-    metavar : str
-        What stands for the value in help texts.
-    choices : tuple of str
-        The only values, where there is a list.
-    suggestions : tuple of str
-        Values to offer for completion, where others are valid too.
-    repeatable : bool
-        Whether the flag may be given several times.
-    """
-
-    help: str
-    flags: tuple[str, ...] = ()
-    metavar: str = ""
-    choices: tuple[str, ...] = ()
-    suggestions: tuple[str, ...] = ()
-    repeatable: bool = False
 
 
 def _option(help: str, *flags: str, default: Any = None, **details: Any) -> Any:
@@ -142,7 +115,9 @@ max_tokens, max_steps, reasoning, temperature, schema, images, tools, follow, ti
     )
     max_tokens: int | None = _option("Longest answer, in tokens.", "--max-tokens", metavar="N")
     max_steps: int | None = _option(
-        "Most rounds of searching and reading, 1 to 100.", "--max-steps", metavar="N"
+        "Most rounds of searching, reading and calling functions, 1 to 100.",
+        "--max-steps",
+        metavar="N",
     )
     reasoning: str | None = _option(
         "How hard to think: none, minimal, low, medium, high or xhigh.",
@@ -161,7 +136,8 @@ max_tokens, max_steps, reasoning, temperature, schema, images, tools, follow, ti
         default=(),
     )
     tools: tuple[Any, ...] = _option(
-        "More of the service's tools, such as fetch_url, by name or as a dict.",
+        "Functions that the model may call, which run in this notebook; or more of the service's "
+        "tools, such as fetch_url, by name or as a dict.",
         default=(),
     )
     follow: Answer | None = _option("The Answer that this question follows.")
@@ -230,6 +206,28 @@ max_tokens, max_steps, reasoning, temperature, schema, images, tools, follow, ti
         return f"Question({shown(self.text)}{options})"
 
 
+def beside(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the defaults that go with the options that are given.
+
+    What is given wins: a default that could not stand beside it is left out.
+
+    Examples
+    --------
+    >>> beside({"recency": "month", "country": "BE"}, {"after": "2026-01-01"})
+    {'country': 'BE'}
+    """
+    left_out = {name for option in given for name in _REPLACES.get(option, ())}
+    if given.get("search") in (False, "no", "false", "off"):
+        left_out |= set(SEARCH_OPTIONS)
+    return {
+        name: value
+        for name, value in defaults.items()
+        if name not in left_out and name not in given
+    }
+
+
+#: Option -> defaults that it replaces: a period is given in one way or the other.
+_REPLACES = {"recency": ("after", "before"), "after": ("recency",), "before": ("recency",)}
 #: Options that only mean something when the web is searched.
 SEARCH_OPTIONS = ("recency", "after", "before", "domains", "context", "country", "limit")
 _NOT_RECORDED = {"text", "schema", "images", "tools", "follow", "extra"}

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ipyperplexity import option_checks
 from ipyperplexity.answer import Answer
 from ipyperplexity.errors import InvalidRequestError
 from ipyperplexity.question import OPTIONS, SEARCH_OPTIONS, Option, Question
@@ -104,6 +105,7 @@ REFUSED: list[tuple[str, Any, tuple[str, ...]]] = [
     ("extra", {"loop": LOOP}, ("JSON",)),
     ("extra", {"deep": DEEP}, ("nested too deeply",)),
     ("extra", {"stream": True}, ("'stream'", "use stream()")),
+    ("extra", {"background": True}, ("'background'", "use submit()")),
     ("extra", {"input": "x"}, ("'input'", "question's text")),
 ]  # fmt: skip
 
@@ -389,3 +391,20 @@ def test_several_sites_may_stand_in_one_text() -> None:
     assert Question("Why?", domains=["a.org, -b.org", "c.org"]).domains == (
         "a.org", "-b.org", "c.org",
     )  # fmt: skip
+
+
+def test_options_of_a_question_and_of_a_search_are_described_by_one_class() -> None:
+    assert Option is option_checks.Option
+
+
+def test_the_help_says_where_functions_run_and_what_bounds_them() -> None:
+    assert "notebook" in OPTIONS["tools"].help
+    assert "rounds" in OPTIONS["max_steps"].help and "functions" in OPTIONS["max_steps"].help
+
+
+def test_two_tools_of_one_name_are_refused_however_they_are_declared() -> None:
+    def mine() -> int:
+        return 1
+
+    nested = {"type": "function", "function": {"name": "mine"}}
+    assert "another name" in refusal(tools=[mine, nested]).message

@@ -1,12 +1,15 @@
 """The style sheet of the page.
 
 Invariant: every selector begins with ``.pplx``, no color is fixed (all are shades of the theme's
-own text color), and nothing is needed to understand the page: a front end may drop it all.
+own text color, or its color for errors), and nothing is needed to understand the page: a front end
+may drop it all.
 """
 
 from __future__ import annotations
 
 _LINE = "1px solid color-mix(in srgb, currentColor 16%, transparent)"
+#: VS Code names it, or JupyterLab; elsewhere the words must do.
+_ERROR = "var(--vscode-errorForeground, var(--jp-error-color1, currentColor))"
 _TINT = "color-mix(in srgb, currentColor 5%, transparent)"
 
 _RULES = f"""\
@@ -54,6 +57,12 @@ _RULES = f"""\
 .pplx .pplx-note {{ font-size: .92em; opacity: .8; font-style: italic; }}
 .pplx .pplx-status {{ margin: .8em 0 0; font-size: .9em; opacity: .7;
   font-variant-numeric: tabular-nums; }}
+.pplx .pplx-calls {{ margin: .4em 0; }}
+.pplx .pplx-calls th[scope=row] {{ font-weight: inherit; }}
+.pplx .pplx-calls th, .pplx .pplx-calls td {{ vertical-align: baseline; line-height: 1.4; }}
+.pplx .pplx-calls td, .pplx .pplx-calls code {{ overflow-wrap: anywhere; }}
+.pplx .pplx-calls code {{ padding: 0; background: none; font-size: .95em; }}
+.pplx .pplx-failed {{ color: {_ERROR}; }}
 .pplx .pplx-error {{ padding: 0 0 0 1em; border-left: 3px solid currentColor; }}
 """
 

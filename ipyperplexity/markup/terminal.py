@@ -12,6 +12,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 
+from .calls import CallLike, call_text, calls_label, result_text
 from .links import SourceLike, one_line
 
 # What the service could send of one unfinished sequence before it is dropped, in characters.
@@ -19,6 +20,8 @@ _MAX_SEQUENCE = 4096
 _INDENT = "    "
 #: Sources beyond which only the cited ones are listed below an answer.
 _LONG_LIST = 8
+#: Function calls that are listed.
+_MAX_CALLS = 8
 
 _STRING_END = r"(?:\x1b\\|\x07|\x9c)"
 # String sequences (OSC, DCS, APC, PM, SOS) first: their payload must go too.
@@ -50,7 +53,8 @@ def strip_controls(text: str) -> str:
     >>> strip_controls("\x1b[31mred\x1b[0m \x1b]0;title\x07text")
     'red text'
     """
-    text = _RETURN.sub("\n", _SEQUENCE.sub("", text))
+    # Line ends first: a sequence between \r and \n must not make one of two.
+    text = _SEQUENCE.sub("", _RETURN.sub("\n", text))
     return _CONTROL.sub("", text)
 
 
@@ -90,9 +94,10 @@ def answer_text(
     *,
     status: str = "",
     notices: Sequence[str] = (),
+    calls: Iterable[CallLike] = (),
     width: int | None = None,
 ) -> str:
-    """Return an answer as plain text: the text, remarks, the numbered sources, the status.
+    """Return an answer as plain text: text, remarks, numbered sources, function calls, status.
 
     Parameters
     ----------
@@ -104,6 +109,8 @@ def answer_text(
         One line, for instance model, time and cost.
     notices : sequence of str
         Short remarks, one line each.
+    calls : iterable of CallLike
+        The functions that were run for it.
     width : int, optional
         Columns; that of the terminal if not given.
     """
@@ -111,6 +118,7 @@ def answer_text(
         strip_controls(text).strip("\n"),
         "\n".join(f"({one_line(strip_controls(notice))})" for notice in notices),
         _sources_in_sight(list(sources), width),
+        calls_text(calls, width),
         textwrap.fill(_plain(status), columns(width)),  # whole: its end says how many sources
     ]
     return "\n\n".join(part for part in parts if part)
@@ -146,6 +154,31 @@ def sources_text(sources: Iterable[SourceLike], width: int | None = None) -> str
         url = _plain(source.url)
         if url:
             lines.append(" " * len(number) + url)
+    return "\n".join(lines)
+
+
+def calls_text(calls: Iterable[CallLike], width: int | None = None) -> str:
+    """Return the function calls, one line each of at most `width` columns, below how many.
+
+    Examples
+    --------
+    >>> from ipyperplexity.tools import ToolCall
+    >>> print(calls_text([ToolCall("add", '{"a": 1, "b": 2}', "3")], 80))
+    Functions: 1 call
+      add(a=1, b=2) -> 3
+    """
+    made = list(calls)
+    if not made:
+        return ""
+    across = columns(width)
+    lines = [calls_label(made)]
+    for call in made[:_MAX_CALLS]:
+        # The call leaves room for what came of it.
+        asked = fit(_plain(call_text(call.name, call.arguments)), across * 3 // 5)
+        result = _plain(result_text(call))
+        lines.append(fit(f"  {asked}{' ' if call.error else ' -> '}{result}", across))
+    if len(made) > _MAX_CALLS:
+        lines.append(f"  ({len(made) - _MAX_CALLS:,} more: answer.tool_calls)")
     return "\n".join(lines)
 
 

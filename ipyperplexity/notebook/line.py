@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ipyperplexity.errors import InvalidRequestError
-from ipyperplexity.question import OPTIONS, Option
+from ipyperplexity.option_checks import Option
+from ipyperplexity.question import OPTIONS
 
 
 @dataclass(frozen=True)

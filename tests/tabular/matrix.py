@@ -25,7 +25,8 @@ ALWAYS = ("pytest", "hypothesis", *PROJECT["dependencies"])
 #: Tests of the objects that are tables; each skips what it has no library for.
 TESTS = (HERE, ROOT / "tests/test_answer_frames.py", ROOT / "tests/test_answer_record.py")
 WITH_PANDAS = tuple(
-    ROOT / f"tests/test_{name}.py" for name in ("sources", "answer", "answer_table")
+    ROOT / f"tests/test_{name}.py"
+    for name in ("sources", "answer", "answer_table", "search_results", "models_table")
 )
 #: Those that tell most: old libraries, new ones, duckdb without pyarrow, nothing at all.
 CI = ("old", "new", "duckdb-and-nanoarrow", "no-frame-library")
