@@ -27,11 +27,17 @@ if TYPE_CHECKING:
     from ipyperplexity.batch.compare import Comparison, compare
     from ipyperplexity.citations import Citation
     from ipyperplexity.claims import Claim, Claims
-    from ipyperplexity.client import Client, ask, demo, status, stream
+    from ipyperplexity.client import Client, ask, demo, search, status, stream
     from ipyperplexity.errors import PerplexityError
+    from ipyperplexity.jobs import Job, Jobs
+    from ipyperplexity.models_table import Models
     from ipyperplexity.question import Question
     from ipyperplexity.schema import Schema
+    from ipyperplexity.search_query import SearchQuery
+    from ipyperplexity.search_results import SearchResults
     from ipyperplexity.sources import Source, Sources
+    from ipyperplexity.tools import Tool
+    from ipyperplexity.usage_table import UsageTable
 
 _HOMES = {
     "Answer": "answer",
@@ -43,19 +49,27 @@ _HOMES = {
     "Client": "client",
     "Comparison": "batch.compare",
     "Image": "answer_parts",
+    "Job": "jobs.job",
+    "Jobs": "jobs.table",
+    "Models": "models_table",
     "PerplexityError": "errors",
     "Question": "question",
     "Schema": "schema",
+    "SearchQuery": "search_query",
+    "SearchResults": "search_results",
     "Source": "sources",
     "Sources": "sources",
     "Status": "backends",
+    "Tool": "tools",
     "Usage": "answer_parts",
+    "UsageTable": "usage_table",
     "answers": "batch.answer_table",
     "ask": "client",
     "compare": "batch.compare",
     "demo": "client",
     "errors": "errors",
     "events": "events",
+    "search": "client",
     "status": "client",
     "stream": "client",
 }
@@ -70,13 +84,20 @@ __all__ = [
     "Client",
     "Comparison",
     "Image",
+    "Job",
+    "Jobs",
+    "Models",
     "PerplexityError",
     "Question",
     "Schema",
+    "SearchQuery",
+    "SearchResults",
     "Source",
     "Sources",
     "Status",
+    "Tool",
     "Usage",
+    "UsageTable",
     "__version__",
     "answers",
     "ask",
@@ -85,6 +106,7 @@ __all__ = [
     "errors",
     "events",
     "load_ipython_extension",
+    "search",
     "status",
     "stream",
     "unload_ipython_extension",

@@ -13,14 +13,14 @@ import dataclasses
 import datetime as dt
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from ipyperplexity.answer_frames import AnswerFrames
-from ipyperplexity.answer_parts import Image, Turn, Usage, format_cost, summary_line
+from ipyperplexity.answer_parts import Image, Thread, Turn, Usage, format_cost, summary_line
 from ipyperplexity.citations import Citation, find_citations
 from ipyperplexity.errors import (
     ConfigurationError,
@@ -31,6 +31,7 @@ from ipyperplexity.errors import (
 from ipyperplexity.sources import Source, Sources
 from ipyperplexity.tabular import files
 from ipyperplexity.tabular.files import FilePath
+from ipyperplexity.tools import ToolCall
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from ipyperplexity.schema.frame import Layout
     from ipyperplexity.tabular.markdown import MarkdownTable
 
-__all__ = ["Answer", "Asker", "Image", "Turn", "Usage", "format_cost", "summary_line"]
+__all__ = ["Answer", "Asker", "Image", "ToolCall", "Turn", "Usage", "format_cost", "summary_line"]
 
 
 class Asker(Protocol):
@@ -106,6 +107,8 @@ class Answer(AnswerFrames):
         The options that were given, in values that JSON can hold.
     warnings : tuple of str
         What is worth a look.
+    tool_calls : tuple of ToolCall
+        The functions (``tools=``) that were run for it: arguments, output, errors, seconds.
 
     Examples
     --------
@@ -138,10 +141,16 @@ class Answer(AnswerFrames):
     turns: tuple[Turn, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
     #: whether the service keeps it, so that a follow-up may name its id
     stored: bool = False
+    #: what goes on in the same thread of the web endpoint; it may hold a token, so it stays here
+    thread: Mapping[str, str] = field(default_factory=Thread, repr=False)
     #: where the rows of ``data`` are, and their columns; known without the schema's own classes
     data_layout: Layout | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "thread", Thread(self.thread))
 
     @cached_property
     def citations(self) -> tuple[Citation, ...]:
@@ -244,11 +253,19 @@ class Answer(AnswerFrames):
     @overload
     def to_markdown(self, path: FilePath) -> None: ...
     def to_markdown(self, path: FilePath | None = None) -> str | None:
-        """Return the answer with a numbered list of its sources, or write that to a file."""
+        """Return the answer with a numbered list of its sources, or write that to a file.
+
+        The functions that were run for it are listed below.
+        """
         from ipyperplexity import export
 
-        accessed = self.created.date()
-        text = export.to_markdown(self.question, self.text, self.sources, accessed=accessed)
+        text = export.to_markdown(
+            self.question,
+            self.text,
+            self.sources,
+            accessed=self.created.date(),
+            calls=self.tool_calls,
+        )
         return files.hand_over(text, path)
 
     @overload
@@ -415,11 +432,18 @@ class Answer(AnswerFrames):
         return self.warnings + why
 
     def to_text(self) -> str:
-        """Return the answer for a terminal: text, sources, status line; no control characters."""
+        """Return the answer for a terminal: text, sources, function calls, status line.
+
+        There are no control characters in it.
+        """
         from ipyperplexity.markup import terminal
 
         return terminal.answer_text(
-            self.text, self.sources, status=self.summary(), notices=self._notices()
+            self.text,
+            self.sources,
+            status=self.summary(),
+            notices=self._notices(),
+            calls=self.tool_calls,
         )
 
     def to_html(self, body_html: str | None = None) -> str:
@@ -441,6 +465,7 @@ class Answer(AnswerFrames):
             state=self.status,
             notices=self._notices(),
             searches=self.searches,
+            calls=self.tool_calls,
         )
 
     def __getattr__(self, name: str) -> Any:
@@ -450,7 +475,8 @@ class Answer(AnswerFrames):
         raise AttributeError(f"an Answer has no {name!r}{hint}")
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in _UNPICKLED}
+        kept = {name: value for name, value in self.__dict__.items() if name not in _UNPICKLED}
+        return {**kept, "thread": Thread()}
 
 
 _UNPICKLED = {"_ask", "citations", "claims", "tables"}

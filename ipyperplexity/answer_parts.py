@@ -1,10 +1,12 @@
 """What an answer consists of beside text and sources, and the words of its status line.
 
-Invariant: plain values, with nothing in them that JSON could not hold.
+Invariant: plain values, with nothing in them that JSON could not hold; a ``Thread`` alone may hold
+a secret, and gives it to nobody who copies, pickles or prints it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 
@@ -47,6 +49,40 @@ class Turn:
 
     question: str
     text: str
+
+
+class Thread(Mapping[str, str]):
+    """What goes on in a thread of the service; it may hold a token (consumer-web 1.5).
+
+    To read it, look up its names. Whatever makes a copy (``copy``, ``pickle``,
+    ``dataclasses.asdict``) gets an empty one, and its ``repr`` says nothing.
+
+    Examples
+    --------
+    >>> thread = Thread({"read_write_token": "t"})
+    >>> thread["read_write_token"], thread
+    ('t', Thread(hidden))
+    """
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Mapping[str, str] | None = None) -> None:
+        self._parts = dict(parts or {})
+
+    def __getitem__(self, name: str) -> str:
+        return self._parts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parts)
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __repr__(self) -> str:
+        return "Thread(hidden)" if self._parts else "Thread()"
+
+    def __reduce__(self) -> tuple[type[Thread], tuple[()]]:
+        return Thread, ()
 
 
 def summary_line(

@@ -24,6 +24,7 @@ from ipyperplexity.schema.frame import Layout
 from ipyperplexity.secret_patterns import hide_secrets_in
 from ipyperplexity.sources import Source, Sources
 from ipyperplexity.tabular.cells import Kind
+from ipyperplexity.tools import ToolCall
 
 FORMAT = "ipyperplexity answer"
 VERSION = 1
@@ -368,6 +369,21 @@ _FIELDS: dict[str, _Field] = {
     "turns": _tuple_of(_object_of(Turn, {"question": _TEXT, "text": _TEXT}, "question", "text")),
     "options": _OBJECT,
     "warnings": _TEXTS,
+    "tool_calls": _tuple_of(
+        _object_of(
+            ToolCall,
+            {
+                "name": _TEXT,
+                "arguments": _TEXT,
+                "output": _TEXT,
+                "error": _TEXT_OR_NONE,
+                "elapsed": _SECONDS,
+                "traceback": _TEXT_OR_NONE,
+            },
+            "name",
+            "arguments",
+        )
+    ),
     "stored": _FLAG,
 }
 _answer: Callable[[Any, str], dict[str, Any]]

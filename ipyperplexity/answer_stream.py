@@ -9,21 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import itertools
-import json
-import re
-import threading
 import time
-import weakref
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from ipyperplexity.answer import Answer, Image, Usage
+from ipyperplexity.answer_run import AnswerRun, Call
 from ipyperplexity.citations import count_citations
 from ipyperplexity.errors import (
     AbortedError,
-    ChallengeError,
     EmptyAnswerError,
     PerplexityError,
     StreamError,
@@ -33,52 +27,20 @@ from ipyperplexity.events import (
     Finished,
     ImagesFound,
     ReasoningDelta,
-    Retrying,
     Searching,
     SourcesFound,
     Started,
     TextDelta,
+    TextReplaced,
+    ToolCalled,
 )
-from ipyperplexity.net.redact import Secret, redact, redact_json
-from ipyperplexity.net.retry import RetryPolicy
-from ipyperplexity.net.transport import TICK, Exchange, Head, collect
+from ipyperplexity.net.redact import redact_json
 from ipyperplexity.question import Question
 from ipyperplexity.schema import SchemaMismatch
 from ipyperplexity.schema.frame import Layout
 from ipyperplexity.sources import Sources
-from ipyperplexity.wire import problems, sse
-from ipyperplexity.wire.base import Wire, WireRequest
 
-#: Bytes of an error's body that are read, and the seconds that may take.
-_ERROR_BODY_BYTES = 256 * 1024
-_ERROR_BODY_SECONDS = 5.0
-
-
-@dataclass(frozen=True)
-class Call:
-    """What a stream needs to run: fixed when the question is asked, whatever changes after.
-
-    Attributes
-    ----------
-    backend : str
-        Name for the Answer.
-    wire : Wire
-    open : callable
-        ``open(request, began)`` sends a WireRequest and returns its Exchange; ``began`` is when
-        the question's time began.
-    total : float
-        Seconds that the whole answer may take, retries and all.
-    policy : RetryPolicy
-    secret : Secret or None
-        To keep out of messages and records.
-    """
-
-    backend: str
-    wire: Wire
-    open: Callable[[WireRequest, float], Exchange]
-    total: float
-    policy: RetryPolicy
-    secret: Secret | None = None
+__all__ = ["AnswerStream", "Call"]
 
 
 class AnswerStream:
@@ -117,29 +79,24 @@ class AnswerStream:
         self.warnings: list[str] = []
         #: Called about every 0.05 s while nothing comes, by the thread that iterates.
         self.on_wait: Callable[[], None] | None = None
-        # Bad input is refused here, when the stream is made, not when it is first read.
-        self._request = call.wire.request(question, stream=streaming, resume=self._may_resume(call))
-        self.warnings += self._request.notices
         self._call = call
-        self._streaming = streaming
+        # Bad input is refused here, when the stream is made, not when it is first read.
+        self._run = AnswerRun(
+            question, call, streaming=streaming, text=lambda: self.text, look=self._look
+        )
+        self.warnings += self._run.notices
         self._hand_over = hand_over
         self._pieces: list[str] = []
         self._joined = (0, "")  # the first so many pieces, and their text
         self._reasoning: list[str] = []
         self._id: str | None = None
+        self._started: Started | None = None
         self._finished: Finished | None = None
         self._answer: Answer | None = None
-        self._cancelled = threading.Event()
-        self._exchange: Exchange | None = None
         self._created = dt.datetime.now(dt.UTC)
         self._began: float | None = None
         self._first_text: float | None = None
-        self._running = self._run()
-
-    def _may_resume(self, call: Call) -> bool:
-        """Whether the service that is asked is the one that keeps the earlier answer."""
-        follow = self.question.follow
-        return follow is not None and follow.stored and follow.backend == call.backend
+        self._running = self._iterate()
 
     # --- what users do with it ----------------------------------------------------------------
 
@@ -198,10 +155,7 @@ class AnswerStream:
 
     def cancel(self) -> None:
         """Stop it, from any thread. The loop over its events then ends; ``answer`` is partial."""
-        self._cancelled.set()
-        exchange = self._exchange
-        if exchange is not None:
-            exchange.stop()
+        self._run.stop()
 
     def close(self) -> None:
         """Stop it if it has not ended."""
@@ -216,12 +170,12 @@ class AnswerStream:
 
     # --- how it runs ---------------------------------------------------------------------------
 
-    def _run(self) -> Generator[Event, None, None]:
+    def _iterate(self) -> Generator[Event, None, None]:
         self._created, self._began = dt.datetime.now(dt.UTC), time.monotonic()
         failure: PerplexityError | None = None
         pieces = self._pieces
         try:
-            for event in self._events(self._began):
+            for event in self._run.events(self._began):
                 if type(event) is TextDelta:
                     if not pieces:
                         self._first_text = time.monotonic() - self._began
@@ -236,110 +190,34 @@ class AnswerStream:
             self._end("stopped", AbortedError("The answer was stopped."))
             raise
         finally:
-            if self._exchange is not None:
-                self._exchange.close()
-                self._exchange = None
+            self._run.close()
         if failure is None:
             failure = self._check()
         if failure is None:
             self._end(self._finished.status if self._finished else "completed", None)
-        elif self._cancelled.is_set():  # whatever the stop broke, it is no failure of the service
+        elif self._run.is_stopped:  # whatever the stop broke, it is no failure of the service
             self._end("stopped", AbortedError("The answer was stopped."))
         else:
-            self._redact(failure)
+            failure = self._call.service.cleaned(failure)
             self._end("failed", failure)
-            failure.__cause__ = failure.__context__ = None
-            raise failure.with_traceback(None)
-
-    def _events(self, began: float) -> Iterator[Event]:
-        attempt = 0
-        while True:
-            if self._cancelled.is_set():
-                raise AbortedError("The answer was stopped.")
-            exchange = self._exchange = self._call.open(self._request, began)
-            if self._cancelled.is_set():  # while the exchange was being made
-                exchange.stop()
-            exchange.on_wait = _weakly(self._look)
-            head, failure = self._attempt(exchange)
-            if failure is None:
-                break
-            exchange.close()
-            if self._request.continues and _forgot_answer(failure):
-                # The service no longer knows the earlier answer: send the conversation instead.
-                self._request = self._call.wire.request(
-                    self.question, stream=self._streaming, resume=False
-                )
-                continue
-            delay = self._call.policy.delay(failure, attempt, unsent=exchange.unsent)
-            if delay is None or time.monotonic() + delay > began + self._call.total:
-                raise failure
-            attempt += 1
-            yield Retrying(attempt, delay, redact(failure.message, [self._call.secret]))
-            self._wait(delay)
-        yield from self._read(exchange, head)
-
-    def _attempt(self, exchange: Exchange) -> tuple[Head, PerplexityError | None]:
-        """Wait for a reply's head; return with it the failure that it, or its lack, means."""
-        failure: PerplexityError | None = None
-        head = Head(0, {})
-        try:
-            head = exchange.head()
-        except AbortedError:
-            raise
-        except PerplexityError as error:
-            failure = error.with_traceback(None)
-        if failure is None and not 200 <= head.status < 300:
-            body = exchange.excerpt(_ERROR_BODY_BYTES, _ERROR_BODY_SECONDS)
-            failure = problems.from_http(head.status, head.headers, body, time.time())
-        return head, failure
-
-    def _wait(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
-            if self._cancelled.wait(min(TICK, left)):
-                raise AbortedError("The answer was stopped.")
-            self._look()
+            raise failure
 
     def _look(self) -> None:
         if self.on_wait is not None:
             self.on_wait()
 
-    def _read(self, exchange: Exchange, head: Head) -> Iterator[Event]:
-        kind = head.headers.get("content-type", "").partition(";")[0].strip().lower()
-        chunks = exchange.chunks()
-        lead, first = b"", b""
-        for chunk in chunks:
-            lead += chunk
-            if first := lead.lstrip(_BLANK)[:1]:
-                break
-        whole = itertools.chain((lead,), chunks)
-        # A gateway may label the one as the other; the first character tells them apart.
-        if first not in _PAGE_BEGINS and (kind not in _NOT_STREAMS or first in _STREAM_BEGINS):
-            yield from self._call.wire.fold(sse.decode(whole))
-            return
-        body = collect(whole)
-        reply, is_json = None, True
-        try:
-            reply = json.loads(body.decode("utf-8-sig"))
-        except (ValueError, RecursionError):
-            is_json = False
-        if not is_json:
-            if problems.is_challenge(head.headers, body):
-                raise ChallengeError(
-                    "A browser check (Cloudflare) answered, not Perplexity.",
-                    status_code=head.status,
-                )
-            raise StreamError(
-                f"The service answered with {kind or 'something'} instead of an answer.",
-                hint="Check PERPLEXITY_BASE_URL: this may be some other server.",
-                status_code=head.status,
-            )
-        yield from self._call.wire.fold_body(reply)
-
     def _note(self, event: Event) -> None:
-        if isinstance(event, Started):
+        if isinstance(event, TextReplaced):
+            if self._first_text is None and self._began is not None:
+                self._first_text = time.monotonic() - self._began
+            self._pieces[:] = [event.text]
+            self._joined = (0, "")
+        elif isinstance(event, Started):
+            self._started = event if event.id else self._started
             self._id = event.id or self._id
             self.model = event.model or self.model
+        elif isinstance(event, ToolCalled):
+            self._started = None  # that run is over: there is nothing to stop
         elif isinstance(event, Searching):
             self.searches += event.queries
         elif isinstance(event, SourcesFound):
@@ -358,6 +236,8 @@ class AnswerStream:
         if self._finished is None:
             return StreamError("The stream ended before the answer did.")
         if self._finished.status == "completed":
+            if self._run.functions.is_waiting:
+                return None
             if not (self.text.strip() or self.sources or self.images):
                 return EmptyAnswerError("The service finished without text and without sources.")
             if self.question.schema is not None:
@@ -366,7 +246,8 @@ class AnswerStream:
 
     def _check_data(self) -> PerplexityError | None:
         try:
-            self._data = self.question.schema.parse(self.text)
+            # Before its functions were run a model may have written an answer that it takes back.
+            self._data = self.question.schema.parse(self._run.last_part(self.text))
             self._data_layout = self.question.schema.layout
         except SchemaMismatch as mismatch:
             problem, path = str(mismatch), mismatch.path
@@ -383,32 +264,32 @@ class AnswerStream:
     _data: Any = None
     _data_layout: Layout | None = None
 
-    def _redact(self, failure: PerplexityError) -> None:
-        """Hide the key in whatever the service said."""
-        for name in ("message", "hint", "field", "request_id"):
-            if value := getattr(failure, name):
-                setattr(failure, name, redact(value, [self._call.secret]))
-        failure.args = (failure.message,)
-
     def _raw(self) -> dict[str, Any]:
+        record = self._finished.raw if self._finished else self._run.raw
         try:
-            raw = redact_json(self._finished.raw, (self._call.secret,)) if self._finished else {}
+            return dict(redact_json(record, self._call.service.secrets))
         except RecursionError:  # it could not be pickled or saved either
-            raw = {}
-        return dict(raw)
+            return {}
 
     def _usage(self) -> Usage:
-        usage = self._finished.usage if self._finished else Usage()
+        usage = self._run.usage(self._finished.usage if self._finished else Usage())
         # The engine says what the service would have asked; nobody asks for it.
-        return dataclasses.replace(usage, cost_usd=0.0) if self._call.backend == "demo" else usage
+        if self._call.service.backend == "demo":
+            return dataclasses.replace(usage, cost_usd=0.0)
+        return usage
 
     def _end(self, status: str, error: PerplexityError | None) -> None:
         if self._answer is not None:
             return
-        text, finished, follow = self.text, self._finished, self.question.follow
+        stops = status == "stopped"
+        if isinstance(error, AbortedError):  # a run may also be cancelled at the service
+            status = "stopped"
+        if (text := self._run.settled(self.text)) != self.text:
+            self._note(TextReplaced(text))  # the answer broke off in a later round
+        finished, follow = self._finished, self.question.follow
         sources = count_citations(text, self.sources)
         kept = sources.head(self.question.limit)
-        secrets = (self._call.secret,)
+        hide = self._call.service.hide
         reason = finished.finish_reason if finished else None
         id = (finished.id if finished else None) or self._id
         self._answer = answer = Answer(
@@ -418,13 +299,14 @@ class AnswerStream:
             sources=kept,
             searches=self.searches,
             images=self.images,
+            related=finished.related if finished else (),
             data=self._data,
             usage=self._usage(),
-            model=redact(self.model, secrets) if self.model else None,
-            backend=self._call.backend,
-            id=redact(id, secrets) if id else None,
+            model=hide(self.model) if self.model else None,
+            backend=self._call.service.backend,
+            id=hide(id) if id else None,
             status=status,
-            finish_reason=redact(reason, secrets) if reason else None,
+            finish_reason=hide(reason) if reason else None,
             truncated=len(kept) < len(sources),
             error=error,
             created=self._created,
@@ -433,36 +315,23 @@ class AnswerStream:
             raw=self._raw(),
             turns=follow.conversation() if follow is not None else (),
             options=self.question.given(),
-            warnings=tuple(redact(warning, secrets) for warning in self.warnings),
+            warnings=tuple(hide(warning) for warning in (*self._run.warnings, *self.warnings)),
+            tool_calls=tuple(self._run.functions.made),
             data_layout=self._data_layout,
+            thread=dict(finished.thread) if finished else {},
             stored=finished is not None and finished.stored and status == "completed",
         )
         if error is not None:
             error.answer = answer
+        if stops:
+            self._stop_run()
         self._hand_over(answer)
 
-
-def _weakly(method: Callable[[], None]) -> Callable[[], None]:
-    # The reader thread holds the exchange: it must not hold the stream as well, or a stream that
-    # nobody wants any more would read on.
-    reference = weakref.WeakMethod(method)
-
-    def call() -> None:
-        if (alive := reference()) is not None:
-            alive()
-
-    return call
-
-
-_BLANK = b"\xef\xbb\xbf \t\r\n"  # and the bytes of a byte order mark
-_PAGE_BEGINS = (b"{", b"[", b"<", b'"')
-_STREAM_BEGINS = (b":", b"d", b"e", b"i", b"r")  # a comment, data, event, id, retry
-_NOT_STREAMS = ("application/json", "text/html", "application/xhtml+xml")
-
-
-def _forgot_answer(failure: PerplexityError) -> bool:
-    """Whether the service refuses because it no longer knows the answer that is gone on from."""
-    if failure.status_code == 404 or failure.field == "previous_response_id":
-        return True
-    about_it = re.search(r"previous|resp_|response", failure.message.rpartition(": ")[2], re.I)
-    return failure.status_code == 400 and failure.field is None and about_it is not None
+    def _stop_run(self) -> None:
+        """Tell the service to stop too: a run that nobody reads would go on, and be billed."""
+        is_over = self._finished is not None or not self._call.cancels
+        cancel = None if is_over else self._call.wire.cancel
+        now_ms = round(time.time() * 1000)
+        request = cancel(self._started, now_ms) if cancel and self._started else None
+        if request is not None:
+            self._call.service.send_off(request)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipyperplexity.errors import ConfigurationError
-from ipyperplexity.wire import agent
+from ipyperplexity.wire import agent, chat, consumer, consumer_constants
 from ipyperplexity.wire.base import Wire
 
 DEFAULT_BASE_URL = "https://api.perplexity.ai"
@@ -17,16 +17,63 @@ MODEL_VARIABLE = "IPYPERPLEXITY_MODEL"
 
 @dataclass(frozen=True)
 class Backend:
-    """One line of the registry: a wire, and what it needs."""
+    """One line of the registry: a wire, and what it needs.
+
+    Attributes
+    ----------
+    wire : Wire
+    credential : str
+        ``key``, ``key unless local``, ``web login`` or ``none``.
+    about : str
+        One line for users.
+    default_model : str
+        What is asked when nobody names a model.
+    base_url : str
+        Where it is unless the user says otherwise.
+    follows_variable : bool
+        Whether ``PERPLEXITY_BASE_URL`` moves it: a login for one site is not sent to another.
+    has_jobs : bool
+        Whether a question can be left to it and fetched later.
+    """
 
     wire: Wire
-    needs_key: bool
+    credential: str
     about: str
+    default_model: str
+    base_url: str = DEFAULT_BASE_URL
+    follows_variable: bool = True
+    has_jobs: bool = False
 
 
 BACKENDS: dict[str, Backend] = {
-    "agent": Backend(agent.WIRE, True, "Perplexity's Agent API; needs an API key"),
-    "demo": Backend(agent.WIRE, False, "the embedded engine: offline, no key, Python's own docs"),
+    "agent": Backend(
+        agent.WIRE,
+        "key",
+        "Perplexity's Agent API; needs an API key",
+        agent.DEFAULT_PRESET,
+        has_jobs=True,
+    ),
+    "chat": Backend(
+        chat.WIRE,
+        "key unless local",
+        "chat-completions, for gateways and local servers; Perplexity itself retired it",
+        chat.DEFAULT_MODEL,
+    ),
+    "web": Backend(
+        consumer.WIRE,
+        "web login",
+        "perplexity.ai with your own subscription; unofficial",
+        consumer_constants.DEFAULT_MODEL,
+        consumer_constants.ORIGIN,
+        follows_variable=False,
+    ),
+    "demo": Backend(
+        agent.WIRE,
+        "none",
+        "the embedded engine: offline, no key, Python's own docs",
+        agent.DEFAULT_PRESET,
+        has_jobs=True,
+    ),
 }
 DEFAULT_BACKEND = "agent"
 
@@ -42,11 +89,13 @@ class Status:
     backend, base_url, model : str
         What the next question would use.
     key : str
-        Where the key comes from, never the key.
+        Where the key or the login comes from, never its value.
     problem, hint : str
         What is wrong, and what to do.
     options : str
         Defaults that were set for questions, such as ``recency=month``.
+    others : tuple of (str, str)
+        Credentials that this backend does not use, and where they come from.
     """
 
     state: str
@@ -57,6 +106,7 @@ class Status:
     problem: str = ""
     hint: str = ""
     options: str = ""
+    others: tuple[tuple[str, str], ...] = ()
 
     def __bool__(self) -> bool:
         return self.state == "ready"
@@ -70,7 +120,8 @@ class Status:
             "address": self.base_url,
             "model": self.model,
             "options": self.options,
-            "key": self.key,
+            "login" if self.backend == "web" else "key": self.key,
+            **dict(self.others),
             "problem": self.problem,
             "what to do": self.hint,
         }

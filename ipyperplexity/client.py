@@ -1,32 +1,31 @@
-"""Client: ask, stream, and what is configured.
+"""Client: ask, stream, search, submit, and what is configured.
 
 A client is safe to use from several threads. Settings are looked up when a question is asked and
 hold for that question to its end: a key never goes to a base URL that was changed meanwhile.
-Order: argument, environment, default. The key is never shown and never pickled.
+Order: argument, environment, settings file, default. The key is never shown and never pickled.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import threading
-import time
 import warnings
 import weakref
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, overload
 from urllib.parse import urlsplit
 
-from ipyperplexity import demo_engine
+from ipyperplexity import connect, demo_engine, spending
 from ipyperplexity.answer import Answer
 from ipyperplexity.answer_stream import AnswerStream, Call
-from ipyperplexity.auth.keys import KEY_VARIABLES, as_secret, find_key, require_key
+from ipyperplexity.auth.keys import KEY_VARIABLES, as_secret
+from ipyperplexity.auth.login import credential_report
 from ipyperplexity.backends import (
     BACKEND_VARIABLE,
     BACKENDS,
-    BASE_URL_VARIABLE,
     DEFAULT_BACKEND,
-    DEFAULT_BASE_URL,
     MODEL_VARIABLE,
     Status,
     known_backend,
@@ -39,51 +38,57 @@ from ipyperplexity.errors import (
     MissingCredentialError,
     PerplexityError,
     PerplexityWarning,
+    RequestTimeout,
+    ServerError,
+    StreamError,
 )
-from ipyperplexity.net import sessions, transport
-from ipyperplexity.net.address import check_base_url, is_loopback, join, shown
-from ipyperplexity.net.redact import BearerAuth, Secret
-from ipyperplexity.net.retry import RetryPolicy
-from ipyperplexity.question import Question
-from ipyperplexity.version import __version__
+from ipyperplexity.net import sessions
+from ipyperplexity.net.address import check_base_url, is_loopback, shown
+from ipyperplexity.net.redact import Secret
+from ipyperplexity.question import OPTIONS, Question, beside
+from ipyperplexity.search_query import OTHER_NAMES, SEARCH_OPTIONS, SearchQuery, search_defaults
+from ipyperplexity.service import Service
+from ipyperplexity.spending import check_amount
+from ipyperplexity.stored_settings import load_settings, settings_for, settings_path
 from ipyperplexity.wire import agent
-from ipyperplexity.wire.base import WireRequest
 
 if TYPE_CHECKING:
     import requests
 
-
-@dataclass(frozen=True)
-class _Settings:
-    """What one question uses, from its beginning to its end."""
-
-    backend: str
-    base_url: str
-    model: str | None
-    secret: Secret | None
+    from ipyperplexity.jobs import Job, Jobs
+    from ipyperplexity.models_table import ModelInfo, Models
+    from ipyperplexity.search_results import SearchResults
+    from ipyperplexity.sources import Sources
+    from ipyperplexity.spending import UsageTable
+    from ipyperplexity.store.job_store import JobRecord
 
 
 class Client:
-    """Asks questions.
+    """Asks questions, searches, and fetches what was asked for earlier.
 
     Parameters
     ----------
     api_key : str, optional
-        Else ``PERPLEXITY_API_KEY`` (or ``PPLX_API_KEY``), read anew for each question.
+        Else ``PERPLEXITY_API_KEY`` (or ``PPLX_API_KEY``), else the key of ``%perplexity login``;
+        read anew for each question.
     backend : str, optional
-        ``agent`` (default) or ``demo``; else ``IPYPERPLEXITY_BACKEND``.
+        ``agent`` (default), ``chat``, ``web`` or ``demo``; else ``IPYPERPLEXITY_BACKEND``.
     base_url : str, optional
         Else ``PERPLEXITY_BASE_URL``, else the official address.
     model : str, optional
         Default for questions that name none; else ``IPYPERPLEXITY_MODEL``, else the preset ``low``.
     timeout : float, optional
-        Seconds that a whole answer may take; 900 if not given.
-    max_retries : int
-        How often a request that failed before its answer began is sent again.
+        Seconds that a whole answer may take. If not given 900; on the web backend 90, and 600 for
+        deep research.
+    max_retries : int, optional
+        How often a request that failed before its answer began is sent again; 2 if not given.
     session : requests.Session, optional
         To use instead of the client's own (proxies, certificates, adapters).
     allow_http : bool
         Allow plain http to another machine, where the key can be read on the way.
+    budget : float, optional
+        US dollars that this process may spend, over all clients: a question that would pass it is
+        refused.
 
     Raises
     ------
@@ -105,10 +110,11 @@ class Client:
         base_url: str | None = None,
         model: str | None = None,
         timeout: float | None = None,
-        max_retries: int = 2,
+        max_retries: int | None = None,
         session: requests.Session | None = None,
         *,
         allow_http: bool = False,
+        budget: float | None = None,
     ) -> None:
         # From here on no local variable holds the key: a traceback may show them.
         api_key = Secret(api_key.strip()) if isinstance(api_key, str) else api_key  # type: ignore
@@ -125,17 +131,13 @@ class Client:
             )
         _check_defaults(model=model, timeout=timeout)
         self._model, self._timeout = model, timeout
-        if isinstance(max_retries, bool) or not isinstance(max_retries, int) or max_retries < 0:
-            raise ConfigurationError(
-                f"max_retries: got {max_retries!r}; allowed: a whole number from 0 up.",
-                field="max_retries",
-            )
-        self._max_retries = max_retries
-        if session is not None and not callable(getattr(session, "post", None)):
+        self._max_retries = _check_retries(max_retries)
+        if session is not None and not callable(getattr(session, "request", None)):
             raise ConfigurationError(
                 f"session: got {type(session).__name__}; allowed: a requests.Session.",
                 field="session",
             )
+        self._budget = check_amount(budget, "budget")
         self._given_session = session
         self._session = session
         self._lock = threading.Lock()
@@ -206,21 +208,21 @@ class Client:
         """
         settings = self._settings()
         question = self.question(text, **options)
-        backend = BACKENDS[settings.backend]
-        total = question.timeout or self._timeout or transport.TOTAL_TIMEOUT
+        return self._start(self._service(settings), question, stream)
+
+    def _start(self, service: Service, question: Question, stream: bool) -> AnswerStream:
+        backend = BACKENDS[service.backend]
         running = AnswerStream(
             question,
-            Call(
-                backend=settings.backend,
-                wire=backend.wire,
-                open=lambda request, began: self._open(request, settings, total, began),
-                total=total,
-                policy=RetryPolicy(self._max_retries),
-                secret=settings.secret,
-            ),
+            Call(service, backend.wire, question.timeout or self._timeout),
             streaming=stream,
-            hand_over=self._hand_over,
+            hand_over=lambda answer: self._hand_over(answer, reserved),
         )
+        # Afterwards: what cannot be asked is said before what it would cost.
+        asked = question.model or backend.default_model
+        reserved = spending.reserve(self._budget_for(service), asked)
+        if service.backend == "web":
+            running.warnings += _web_notice.take()
         with self._lock:
             self._running.add(running)
         return running
@@ -233,19 +235,182 @@ class Client:
         InvalidRequestError
             If an option is unknown, or its value not allowed.
         """
+        model = self._default_model()
         if isinstance(text, Question):
             if options:
                 raise TypeError("options go into the Question, not beside it")
             names_one = text.model is not None or any(
                 field in text.extra for field in agent.WHO_ANSWERS
             )
-            model = None if names_one else self._model or os.environ.get(MODEL_VARIABLE)
-            return dataclasses.replace(text, model=model) if model else text
-        model = self._model or os.environ.get(MODEL_VARIABLE)
-        for name, default in (("model", model), ("timeout", self._timeout)):
-            if options.get(name) is None and default is not None:
-                options[name] = default
-        return Question.make(text, **options)
+            model = model or self._stored_options(("model",)).get("model")
+            return dataclasses.replace(text, model=model) if model and not names_one else text
+        own = {"model": model, "timeout": self._timeout}
+        own = {name: value for name, value in own.items() if value is not None}
+        given = {name: value for name, value in options.items() if value is not None}
+        stored = beside(self._stored_options(OPTIONS), given | own)
+        return Question.make(text, **{**options, **beside({**stored, **own}, given)})
+
+    @overload
+    def search(self, query: str, **options: Any) -> Sources: ...
+    @overload
+    def search(self, query: Sequence[str], **options: Any) -> SearchResults: ...
+    def search(self, query: str | Sequence[str], **options: Any) -> Sources | SearchResults:
+        """Search the web, without an answer being written (the Search API).
+
+        Parameters
+        ----------
+        query : str, or list of str
+            One to five queries.
+        **options
+            See :class:`~ipyperplexity.search_query.SearchQuery`, such as ``max_results``.
+
+        Returns
+        -------
+        Sources
+            Of one query; of a list the :class:`~ipyperplexity.SearchResults`, by query.
+
+        Raises
+        ------
+        InvalidRequestError
+            At once, before anything is sent.
+        PerplexityError
+            As :meth:`ask`.
+
+        Examples
+        --------
+        >>> Client(backend="demo").search("lambda", max_results=2)["domain"]
+        ['docs.python.org', 'docs.python.org']
+        """
+        from ipyperplexity.searching import search
+
+        settings = self._settings()
+        if settings.backend == "web":
+            raise ConfigurationError(
+                "search: the web backend has none; the Search API needs an API key.",
+                field="backend",
+                hint="Client(backend='agent').search(...); in a notebook %perplexity -b search.",
+            )
+        given = {name: value for name, value in options.items() if value is not None}
+        defaults = search_defaults(self._stored_options(SEARCH_OPTIONS, OTHER_NAMES), given)
+        asked = SearchQuery.make(query, **{**defaults, **given})
+        service = self._service(settings)
+        return search(service, asked, self._budget_for(service), asked.timeout or self._timeout)
+
+    def submit(self, text: str | Question, *, stream: bool = False, **options: Any) -> Job:
+        """Leave a question to the service, to be fetched later, also after a restart.
+
+        Parameters
+        ----------
+        text : str or Question
+            The question.
+        stream : bool
+            Whether its text can be watched while it is written, with ``job.stream()``.
+        **options
+            See :class:`~ipyperplexity.question.Question`.
+
+        Raises
+        ------
+        ConfigurationError
+            If the backend has no such thing, or as :meth:`ask`.
+
+        Examples
+        --------
+        >>> job = Client(backend="demo").submit("What is a lambda?", model="high")
+        >>> job.wait().status
+        'completed'
+        """
+        from ipyperplexity.jobs import Job
+
+        settings = self._settings()
+        if not BACKENDS[settings.backend].has_jobs:
+            able = ", ".join(name for name, backend in BACKENDS.items() if backend.has_jobs)
+            raise ConfigurationError(
+                f"background: the {settings.backend} backend has none; allowed: {able}.",
+                field="backend",
+                hint="Client(backend='agent').submit(...); in a cell -b agent --background.",
+            )
+        question = self.question(text, **options)
+        service, backend = self._service(settings), BACKENDS[settings.backend]
+        backend.wire.request(question)  # what cannot be asked is said before what it would cost
+        asked = question.model or backend.default_model
+        reserved = spending.reserve(self._budget_for(service), asked)
+        job: Job | None = None
+        cost: float | None = 0.0
+        try:
+            job = Job.submit(
+                service,
+                question,
+                stream=stream,
+                service_of=self._service_of_job,
+                hand_over=lambda answer, is_new: self._hand_over_job(answer, reserved, is_new),
+            )
+        except (Interrupted, RequestTimeout, StreamError, ServerError):
+            cost = None  # it may have arrived, and run
+            raise
+        finally:
+            if job is None:
+                reserved.settle(cost)
+        return job
+
+    def jobs(self) -> Jobs:
+        """Return what was submitted on this machine, newest first, whatever client did it.
+
+        Raises
+        ------
+        ConfigurationError
+            If the list cannot be read.
+        """
+        from ipyperplexity.jobs import Jobs
+
+        def hand_over(answer: Answer, is_new: bool) -> None:
+            reserved = spending.reserve(None, answer.options.get("model") or answer.model or "")
+            self._hand_over_job(answer, reserved, is_new)
+
+        return Jobs.load(self._service_of_job, hand_over=hand_over)
+
+    def models(self) -> Models:
+        """Return the models that can be asked, with prices and what each cost last.
+
+        Raises
+        ------
+        PerplexityError
+            As :meth:`ask`.
+
+        Examples
+        --------
+        >>> Client(backend="demo").models()["name"][:3]
+        ['fast', 'low', 'medium']
+        """
+        from ipyperplexity import models_table
+        from ipyperplexity.wire import consumer, consumer_constants
+
+        settings = self._settings()
+        backend = BACKENDS[settings.backend]
+        if backend.wire is consumer.WIRE:  # which lists none
+            infos = tuple(
+                models_table.ModelInfo(slug, label=label)
+                for slug, label in consumer_constants.MODELS.items()
+            )
+        else:
+            infos = _listed(self._service(settings), with_presets=backend.wire is agent.WIRE)
+        return models_table.Models(infos, spending.ledger().last_costs())
+
+    def usage(self, *, everything: bool = False) -> UsageTable:
+        """Return this notebook's requests with their tokens and costs.
+
+        Parameters
+        ----------
+        everything : bool
+            Those of all notebooks and programs of this user instead.
+
+        Examples
+        --------
+        >>> client = Client(backend="demo")
+        >>> answer = client.ask("What is a lambda?")
+        >>> client.usage()["question"][-1]
+        'What is a lambda?'
+        """
+        return spending.usage(everything=everything)
 
     def status(self) -> Status:
         """Say what is configured, without asking the service.
@@ -255,24 +420,41 @@ class Client:
         >>> Client(backend="demo").status().state
         'ready'
         """
-        name = self._backend or os.environ.get(BACKEND_VARIABLE) or DEFAULT_BACKEND
-        address = shown(self._base_url or os.environ.get(BASE_URL_VARIABLE) or DEFAULT_BASE_URL)
-        model = self._model or os.environ.get(MODEL_VARIABLE) or agent.DEFAULT_PRESET
-        state, problem, hint, key = "ready", "", "", "none needed"
+        name, model = "", None
+        state, problem, hint, credential, url = "ready", "", "", "", ""
         try:
-            if name in BACKENDS and BACKENDS[name].needs_key:
-                credential = find_key(self._key)
-                key = f"set, from {credential.origin}" if credential else "not set"
+            name, model = self._backend_name(), self._default_model()
+            settings = self._settings()
+            backend = BACKENDS[name]
+            model = model or settings_for(name).get("model") or backend.default_model
+            url = shown(connect.address_unchecked(settings))
+            credential = connect.credential_origin(settings)
             if name != "demo":  # which would start
-                self._settings()
-            agent.request(Question("check", model=model))
+                self._service(settings)
+            backend.wire.request(Question("check", model=model))
         except MissingCredentialError as error:
             state, problem, hint = "missing-credential", error.message, error.hint or ""
         except PerplexityError as error:
             state, problem, hint = "misconfigured", error.message, error.hint or ""
         if name == "demo":
-            address = demo_engine.shared.url or "on this machine; starts with the first question"
-        return Status(state, name, address, model, key, problem, hint)
+            url = demo_engine.shared.url or "on this machine; starts with the first question"
+        kind = BACKENDS[name].credential if name in BACKENDS else ""
+        others = credential_report()
+        others.pop("web login" if kind == "web login" else "API key" if "key" in kind else "", None)
+        return Status(
+            state, name, url, model or "", credential, problem, hint, others=tuple(others.items())
+        )
+
+    @property
+    def backend(self) -> str:
+        """Name of the backend that the next question goes to.
+
+        Raises
+        ------
+        ConfigurationError
+            If there is none of the name that is set.
+        """
+        return self._known_backend()
 
     @property
     def last(self) -> Answer | None:
@@ -304,7 +486,7 @@ class Client:
     def __getstate__(self) -> dict[str, Any]:
         # The key stays here, and so do sockets: where the client arrives it finds its own.
         keep = ("_backend", "_allow_http", "_base_url", "_model", "_timeout", "_max_retries")
-        return {name: self.__dict__[name] for name in keep}
+        return {name: self.__dict__[name] for name in (*keep, "_budget")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -333,38 +515,62 @@ class Client:
 
     # --- how a question finds its way ---------------------------------------------------------
 
-    def _settings(self) -> _Settings:
-        origin = "backend" if self._backend else BACKEND_VARIABLE
-        name = self._backend or os.environ.get(BACKEND_VARIABLE) or DEFAULT_BACKEND
-        name = known_backend(name, origin)
-        model = self._model or os.environ.get(MODEL_VARIABLE) or None
-        if name == "demo":
-            return _Settings(name, demo_engine.shared.start(), model, None)
-        base_url = self._base_url or check_base_url(
-            os.environ.get(BASE_URL_VARIABLE) or DEFAULT_BASE_URL, allow_http=self._allow_http
-        )
-        return _Settings(name, base_url, model, require_key(self._key).secret)
+    def _backend_name(self) -> str:
+        stored = load_settings().get("backend")
+        return self._backend or os.environ.get(BACKEND_VARIABLE) or stored or DEFAULT_BACKEND
 
-    def _open(
-        self, request: WireRequest, settings: _Settings, total: float, began: float
-    ) -> transport.Exchange:
-        url = join(settings.base_url, request.path)
-        accept = "text/event-stream" if request.body.get("stream") else "application/json"
-        send = sessions.post(
-            self._open_session(),
-            url,
-            request.body,
-            auth=BearerAuth(settings.secret),
-            headers={**_HEADERS, "Accept": accept, **request.headers},
-            loopback=is_loopback(urlsplit(url).hostname or ""),
-            read_timeout=max(0.1, began + total - time.monotonic()),
+    def _default_model(self) -> str | None:
+        return self._model or os.environ.get(MODEL_VARIABLE) or None
+
+    def _stored_options(self, *known: Iterable[str]) -> dict[str, Any]:
+        """Return the settings file's defaults of these names."""
+        names = set(itertools.chain(*known))
+        stored = settings_for(self._known_backend())
+        return {name: value for name, value in stored.items() if name in names}
+
+    def _known_backend(self) -> str:
+        given = self._backend or os.environ.get(BACKEND_VARIABLE)
+        origin = "backend" if self._backend else BACKEND_VARIABLE if given else str(settings_path())
+        return known_backend(self._backend_name(), origin)
+
+    def _settings(self, backend: str | None = None) -> connect.Settings:
+        stored = load_settings()
+        retries = self._max_retries
+        return connect.Settings(
+            backend or self._known_backend(),
+            self._base_url,
+            self._key,
+            self._allow_http,
+            stored.get("max_retries", DEFAULT_RETRIES) if retries is None else retries,
+            stored.get("base_url"),
         )
-        silence = min(total, transport.SILENCE_TIMEOUT)
-        exchange = transport.Exchange(
-            send, total=total, silence=silence, started=began, address=shown(settings.base_url)
-        )
-        exchange.start()
-        return exchange
+
+    def _service(self, settings: connect.Settings) -> Service:
+        return connect.connect(settings, self._open_session)
+
+    def _service_of_job(self, record: JobRecord) -> Service:
+        settings = self._settings(known_backend(record.backend, f"the job {record.id}"))
+        if record.backend == "demo" and demo_engine.shared.url != record.base_url:
+            raise ConfigurationError(
+                f"The job {record.id} was left to a demo engine that has ended.", field="backend"
+            )
+        if connect.address(settings) != record.base_url:
+            # Whoever can write the list of jobs must not choose where the key goes.
+            raise ConfigurationError(
+                f"The job {record.id} was left to {shown(record.base_url)}, "
+                "and this client asks another address.",
+                field="base_url",
+                hint="Set base_url (or PERPLEXITY_BASE_URL) to that address to look at it.",
+            )
+        return self._service(settings)
+
+    def _budget_for(self, service: Service) -> float | None:
+        """Return the budget, where questions are billed one by one."""
+        local = is_loopback(urlsplit(service.base_url).hostname or "")
+        if service.backend in spending.FREE_BACKENDS or (service.backend == "chat" and local):
+            return None
+        stored: float | None = load_settings().get("budget")
+        return stored if self._budget is None else self._budget
 
     def _open_session(self) -> requests.Session:
         with self._lock:
@@ -372,10 +578,39 @@ class Client:
                 self._session = sessions.make_session()
             return self._session
 
-    def _hand_over(self, answer: Answer) -> None:
+    def _hand_over(self, answer: Answer, reserved: spending.Reservation) -> None:
         answer.__dict__["_ask"] = self.ask
         self._last = answer
+        reserved.finish(answer)
 
+    def _hand_over_job(self, answer: Answer, reserved: spending.Reservation, is_new: bool) -> None:
+        answer.__dict__["_ask"] = self.ask
+        self._last = answer
+        if is_new:
+            reserved.finish(answer, "job")
+        else:  # it was counted when it was new
+            reserved.settle(0.0)
+
+
+class _WebNotice:
+    """What the first use of the web backend in a process says."""
+
+    def __init__(self) -> None:
+        self._unsaid = [WEB_NOTICE]
+
+    def take(self) -> list[str]:
+        """Return the notice, the first time; whoever asks at the same time gets none."""
+        try:
+            return [self._unsaid.pop()]  # atomic
+        except IndexError:
+            return []
+
+
+WEB_NOTICE = (
+    "The web backend is unofficial: perplexity.ai may change or refuse it any day, and "
+    "Perplexity's terms may not allow it for your account."
+)
+_web_notice = _WebNotice()
 
 #: All clients of this process, to make them safe after a fork.
 _clients: weakref.WeakSet[Client] = weakref.WeakSet()
@@ -396,16 +631,28 @@ def _after_fork() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
-_HEADERS = {
-    "Content-Type": "application/json",
-    "User-Agent": f"ipyperplexity/{__version__}",
-    "X-Pplx-Integration": f"ipyperplexity/{__version__}",
-    "Accept-Encoding": "identity",
-    "Cache-Control": "no-store",
-}
-
-
+#: Sendings after the first, unless somebody says otherwise.
+DEFAULT_RETRIES = 2
 _SHOWN = ("backend", "base_url", "model", "timeout")
+
+
+def _listed(service: Service, *, with_presets: bool) -> tuple[ModelInfo, ...]:
+    from ipyperplexity.wire import models
+
+    failure: PerplexityError | None = None
+    try:
+        return models.read(service.fetch(models.request()), with_presets=with_presets)
+    except PerplexityError as error:
+        failure = error
+    raise service.cleaned(failure)
+
+
+def _check_retries(value: Any) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+        return value
+    raise ConfigurationError(
+        f"max_retries: got {value!r}; allowed: a whole number from 0 up.", field="max_retries"
+    )
 
 
 def _check_defaults(**options: Any) -> None:
@@ -441,6 +688,15 @@ def stream(text: str | Question, **options: Any) -> AnswerStream:
     return default_client().stream(text, **options)
 
 
+@overload
+def search(query: str, **options: Any) -> Sources: ...
+@overload
+def search(query: Sequence[str], **options: Any) -> SearchResults: ...
+def search(query: str | Sequence[str], **options: Any) -> Sources | SearchResults:
+    """Search with the default client; see :meth:`Client.search`."""
+    return default_client().search(query, **options)
+
+
 def status() -> Status:
     """Say what is configured; see :meth:`Client.status`."""
     return default_client().status()
@@ -468,6 +724,7 @@ __all__ = [
     "ask",
     "default_client",
     "demo",
+    "search",
     "status",
     "stream",
 ]

@@ -4,7 +4,8 @@
 
     PerplexityError
     ├── ConfigurationError        MISCONFIGURED       something here is set up wrongly
-    │   └── MissingCredentialError MISSING_CREDENTIAL  there is no key to ask with
+    │   ├── MissingCredentialError MISSING_CREDENTIAL  there is no key to ask with
+    │   └── BudgetError           BUDGET              the question would pass your budget
     ├── AuthenticationError       AUTH                the service does not accept the key
     ├── EndpointRetiredError      RETIRED             the address has stopped answering such calls
     ├── QuotaError                QUOTA               the account has no credit left
@@ -95,7 +96,7 @@ class PerplexityError(Exception):
         return (_rebuild, (type(self), self.args), self.__dict__.copy())
 
     def _render_traceback_(self) -> list[str]:
-        """Lines that IPython shows instead of a traceback, whatever ``%xmode`` says."""
+        """What IPython shows instead of a traceback: in one piece, as some modes join pieces."""
         lines = [f"{type(self).__name__}: {self.message}"]
         facts = [f"HTTP {self.status_code}"] if self.status_code else []
         if self.request_id:
@@ -109,7 +110,7 @@ class PerplexityError(Exception):
                 f"The {len(self.answer.text):,} characters that had arrived are kept: "
                 "%perplexity last, or error.answer."
             )
-        return [_printable(line) for line in lines]
+        return ["\n".join(map(_printable, lines))]
 
 
 def _rebuild(cls: type[PerplexityError], args: tuple[Any, ...]) -> PerplexityError:
@@ -132,10 +133,17 @@ class MissingCredentialError(ConfigurationError):
 
     code = "MISSING_CREDENTIAL"
     default_hint = (
-        "Set the environment variable PERPLEXITY_API_KEY (in a notebook: "
-        '`import os, getpass; os.environ["PERPLEXITY_API_KEY"] = getpass.getpass()`), '
-        "or try it without a key on the offline demo: %perplexity demo on, in Python demo()"
+        "Store one with %perplexity login (in a shell: ipyperplexity login), or set the "
+        "environment variable PERPLEXITY_API_KEY. To try it without a key, on the offline demo: "
+        "%perplexity demo on, in Python demo()"
     )
+
+
+class BudgetError(ConfigurationError):
+    """The question would pass the budget that was set; nothing was sent."""
+
+    code = "BUDGET"
+    default_hint = "Raise it (%config PerplexityMagics.budget = 2.0) or ask a lighter preset."
 
 
 class AuthenticationError(PerplexityError):

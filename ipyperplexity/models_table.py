@@ -201,10 +201,7 @@ class Models(Framed):
         from ipyperplexity.markup import page
 
         rows = [
-            [_time(value) if isinstance(value, dt.datetime) else value for value in row]
-            for row in (
-                [getattr(info, name) for name in self._shown()] for info in self._infos[:SHOWN_ROWS]
-            )
+            [getattr(info, name) for name in self._shown()] for info in self._infos[:SHOWN_ROWS]
         ]
         return page.data_table(
             self._heads(),

@@ -5,8 +5,14 @@ from __future__ import annotations
 import copy
 import dataclasses
 import datetime as dt
+import html
+import io
+import json
 import pickle
 import pprint
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +26,7 @@ from ipyperplexity.answer import Answer, Turn, Usage, format_cost, summary_line
 from ipyperplexity.errors import ConfigurationError, PerplexityWarning, ServerError
 from ipyperplexity.question import Question
 from ipyperplexity.sources import Source, Sources
+from ipyperplexity.tools import ToolCall
 
 SOURCES = Sources(
     [
@@ -174,6 +181,80 @@ def test_a_failed_answer_and_its_error_refer_to_each_other_also_after_copying(co
     assert twin_error.answer.error is twin_error
 
 
+# --- the thread of the web endpoint ----------------------------------------------------------
+
+TOKEN = "rwt-7f3a9c55e1d0"
+IN_THREAD = dataclasses.replace(
+    ANSWER,
+    thread={"last_backend_uuid": "u-1", "read_write_token": TOKEN},
+    tool_calls=(ToolCall("f", "{}", "1"),),
+)
+
+
+def failed_in_thread() -> Answer:
+    answer = dataclasses.replace(IN_THREAD, status="failed", error=ServerError("down"))
+    assert answer.error is not None
+    answer.error.answer = answer
+    return answer
+
+
+def saved_bytes(answer: Answer) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.json"
+        answer.save(path)
+        return path.read_bytes()
+
+
+def printed(answer: Answer) -> str:
+    rich = pytest.importorskip("rich.console")
+    out = io.StringIO()
+    console = rich.Console(file=out, width=500)
+    console.print(answer, vars(answer))
+    pytest.importorskip("rich").inspect(answer, console=console, private=True)
+    return out.getvalue()
+
+
+EVERYWHERE: dict[str, Callable[[Answer], Any]] = {
+    **{f"pickle {n}": lambda answer, n=n: pickle.dumps(answer, n) for n in range(6)},
+    "pickled error": lambda answer: pickle.dumps(answer.error or answer),
+    "pickled copies": lambda answer: pickle.dumps([copy.copy(answer), copy.deepcopy(answer)]),
+    "pickled fields": lambda answer: pickle.dumps(vars(answer)),
+    "pickled follow-up": lambda answer: pickle.dumps(Question("And?", follow=answer)),
+    "saved": saved_bytes,
+    "repr": lambda answer: (answer, str(answer), f"{answer}", vars(answer), [answer]),
+    "pprint": lambda answer: pprint.pformat((answer, vars(answer), dir(answer))),
+    "pretty": lambda answer: pretty((answer, vars(answer))),
+    "rich": printed,
+    "fields": lambda answer: dataclasses.asdict(dataclasses.replace(answer, error=None)),
+    "field values": dataclasses.astuple,
+    "fields as JSON": lambda answer: json.dumps(vars(answer), default=str),
+    "deep copy": lambda answer: dict(copy.deepcopy(answer).thread),
+    "shallow copy": lambda answer: dict(copy.copy(answer).thread),
+    "display": lambda answer: (answer._repr_mimebundle_(), answer.to_html(), answer.to_text()),
+    "exports": lambda answer: (answer.to_markdown(), answer.to_bibtex(), answer.to_csl_json()),
+    "rows": lambda answer: (answer.row(), answer.to_dicts(), answer.to_pandas().to_csv()),
+    "follow-up": lambda answer: (Question("And?", follow=answer).given(), answer.conversation()),
+}
+
+
+@pytest.mark.parametrize("place", EVERYWHERE)
+def test_the_thread_and_its_token_leave_the_answer_nowhere(place: str) -> None:
+    for answer in (IN_THREAD, failed_in_thread()):
+        if place == "field values" and answer.error is not None:
+            continue  # an error refers to its answer, and is not a field that a copy can hold
+        found = EVERYWHERE[place](answer)
+        whole = found if isinstance(found, bytes) else repr(found).encode()
+        assert TOKEN.encode() not in whole and b"u-1" not in whole
+
+
+def test_the_thread_can_be_read_and_goes_along_in_an_answer_that_is_changed() -> None:
+    assert IN_THREAD.thread["read_write_token"] == TOKEN
+    assert dataclasses.replace(IN_THREAD, text="x").thread == IN_THREAD.thread
+    assert len(IN_THREAD.thread) == 2 and IN_THREAD.thread.get("expiry_time") is None
+    assert repr(IN_THREAD.thread) == "Thread(hidden)"
+    assert not ANSWER.thread and not copy.deepcopy(IN_THREAD).thread
+
+
 # --- follow-ups --------------------------------------------------------------------------------
 
 
@@ -229,23 +310,38 @@ def test_a_notebook_gets_html_and_text_in_which_nothing_hostile_is_alive() -> No
         warnings=(HOSTILE,),
         searches=(HOSTILE,),
         status="stopped",
+        tool_calls=(ToolCall(HOSTILE, HOSTILE, HOSTILE), ToolCall("f", "{}", "", HOSTILE)),
     )
     bundle = answer._repr_mimebundle_()
     assert set(bundle) == {"text/plain", "text/html"}
-    html, text = bundle["text/html"], bundle["text/plain"]
-    assert "<script" not in html and "<img" not in html and 'href="javascript' not in html
+    shown, text = bundle["text/html"], bundle["text/plain"]
+    assert "<script" not in shown and "<img" not in shown and 'href="javascript' not in shown
     assert "\x1b" not in text and "\u202e" not in text
-    assert "stopped" in html and "stopped" in text
+    assert "stopped" in shown and "stopped" in text
 
 
 def test_a_notebook_shows_text_sources_and_what_it_took() -> None:
-    html = ANSWER.to_html()
+    shown = ANSWER.to_html()
     for word in ("Pilat is tall.", "https://d.example", "Dune", "m/1", "2.3 s", "30 tokens"):
-        assert word in html
+        assert word in shown
     text = ANSWER.to_text()
     for word in ("Pilat is tall.[1]", "https://d.example", "Dune", "m/1 · 2.3 s · 30 tokens"):
         assert word in text
     assert pretty(ANSWER) == text
+
+
+def test_the_functions_that_were_run_are_shown_wherever_the_answer_is() -> None:
+    calls = (
+        ToolCall("population_of", '{"city": "Ghent"}', "272657", elapsed=0.2),
+        ToolCall("population_of", '{"city": "Gent"}', "Error: KeyError", "KeyError", 0.1),
+    )
+    answer = dataclasses.replace(ANSWER, tool_calls=calls)
+    for shown in (answer.to_text(), answer.to_markdown(), html.unescape(answer.to_html())):
+        for word in ("population_of(city='Ghent')", "272657", "failed: KeyError", "Functions"):
+            assert word in shown
+        assert shown.index("Dune") < shown.index("population_of")
+    for shown in (ANSWER.to_text(), ANSWER.to_markdown(), ANSWER.to_html()):
+        assert "Functions" not in shown
 
 
 def test_ipython_and_others_can_look_at_an_answer_without_harm() -> None:

@@ -18,7 +18,9 @@ from ipyperplexity.answer import Answer, Image, Turn, Usage
 from ipyperplexity.citations import count_citations
 from ipyperplexity.errors import InvalidRequestError, PerplexityError, ServerError
 from ipyperplexity.schema import Schema
+from ipyperplexity.secret_patterns import hide_secrets
 from ipyperplexity.sources import Source, Sources
+from ipyperplexity.tools import ToolCall
 
 CREATED = dt.datetime(2026, 1, 5, 12, 30, 15, 123456, tzinfo=dt.UTC)
 SOURCES = Sources(
@@ -51,6 +53,10 @@ FULL = Answer(
     turns=(Turn("What?", "That."),),
     options={"model": "low", "domains": ["a.example"]},
     warnings=("cut",),
+    tool_calls=(
+        ToolCall("add", '{"a": 1}', "2", elapsed=0.25),
+        ToolCall("fail", "{}", "Error: E", "E", 0.5, "Traceback"),
+    ),
     stored=True,
 )
 FIELDS = [field.name for field in dataclasses.fields(Answer)]
@@ -97,7 +103,8 @@ JSON = st.recursive(
     ),
     max_leaves=6,
 )
-TEXT = st.text(max_size=20)
+#: What looks like a key comes back as ``***``, which is another test's matter.
+TEXT = st.text(max_size=20).filter(lambda text: hide_secrets(text) == text)
 DAYS = st.none() | st.dates()
 SOURCE = st.builds(
     Source,
@@ -134,6 +141,12 @@ ANSWER = st.builds(
     raw=st.dictionaries(TEXT, JSON, max_size=3),
     turns=st.lists(st.builds(Turn, TEXT, TEXT), max_size=2).map(tuple),
     options=st.dictionaries(TEXT, JSON, max_size=3),
+    tool_calls=st.lists(
+        st.builds(
+            ToolCall, TEXT, TEXT, TEXT, st.none() | TEXT, st.floats(0, 1e6), st.none() | TEXT
+        ),
+        max_size=2,
+    ).map(tuple),
 )
 
 
@@ -237,11 +250,15 @@ def test_no_key_is_in_the_file(tmp_path: Path) -> None:
         options={"system": key},
         warnings=(key,),
         data={"k": key},
+        tool_calls=(ToolCall("f", f'{{"a": "{key}"}}', key, key, 0.0, key),),
+        thread={"read_write_token": "rwt-55e1d0"},
     )
     found = saved(answer, tmp_path)
     text = (tmp_path / "answer.json").read_text("utf-8")
     assert "0123456789abcdef" not in text and "abcdefghijkl" not in text
+    assert "rwt-55e1d0" not in text and "thread" not in text and not found.thread
     assert found.text == "my key is ***"
+    assert found.tool_calls == (ToolCall("f", '{"a": "***"}', "***", "***", 0.0, "***"),)
 
 
 def test_what_json_cannot_hold_is_refused_by_its_field_and_no_file_is_left(tmp_path: Path) -> None:
@@ -348,6 +365,7 @@ def test_a_damaged_file_says_where(tmp_path: Path, content: bytes, message: str)
         ("searches", "one", "answer.searches should be a list"),
         ("turns", [{"question": "Q"}], r"answer.turns\[0\].text should be there"),
         ("error", {"code": "SERVER"}, "answer.error.message should be there"),
+        ("tool_calls", [{"name": "f"}], r"answer.tool_calls\[0\].arguments should be there"),
         (
             "data_layout",
             {"key": None, "many": False, "scalar": False, "columns": [["a", "complex", True]]},

@@ -29,6 +29,7 @@ from ipyperplexity.errors import (
 CODES = {
     "ConfigurationError": "MISCONFIGURED",
     "MissingCredentialError": "MISSING_CREDENTIAL",
+    "BudgetError": "BUDGET",
     "AuthenticationError": "AUTH",
     "EndpointRetiredError": "RETIRED",
     "QuotaError": "QUOTA",
@@ -108,6 +109,10 @@ def test_an_error_comes_home_from_another_process_whole(kind: Any, copied: Any) 
     assert twin.__notes__ == ["row 7"]
 
 
+def test_who_has_no_key_is_told_how_to_store_one() -> None:
+    assert "%perplexity login" in str(MissingCredentialError("no key"))
+
+
 def test_an_interrupt_comes_home_with_its_answer() -> None:
     twin = pickle.loads(pickle.dumps(Interrupted("stopped", answer=Answer("Why?", "Half"))))
     assert twin.answer.text == "Half"
@@ -118,19 +123,24 @@ def test_a_notebook_shows_a_few_lines_and_no_frames() -> None:
     error = RateLimitError(
         "slow down", status_code=429, request_id="req_1", answer=Answer("Why?", "Half an answer")
     )
-    lines = error._render_traceback_()
+    (shown,) = error._render_traceback_()
+    lines = shown.splitlines()
     assert lines[0] == "RateLimitError: slow down (HTTP 429, request req_1)"
     assert lines[1] == RateLimitError.default_hint
     assert "14 characters" in lines[2] and "error.answer" in lines[2]
     assert len(lines) == 3
-    assert ServerError("x", answer=Answer("Why?", ""))._render_traceback_()[0] == "ServerError: x"
+    assert (
+        ServerError("x", answer=Answer("Why?", ""))
+        ._render_traceback_()[0]
+        .startswith("ServerError: x\n")
+    )
 
 
 def test_nothing_that_the_service_says_reaches_a_terminal_as_a_command() -> None:
     error = ServerError("down \x1b[31mred\x07\u202e", hint="one\ntwo \x9b0m", request_id="\x1b]0;x")
-    for line in error._render_traceback_():
-        assert line.isprintable()
-    assert [line.strip() for line in error._render_traceback_()[1:]] == ["one", "two  0m"]
+    lines = error._render_traceback_()[0].split("\n")
+    assert all(line.isprintable() for line in lines)
+    assert [line.strip() for line in lines[1:]] == ["one", "two  0m"]
 
 
 @pytest.mark.parametrize("mode", ["Plain", "Context", "Verbose", "Minimal"])

@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from ipyperplexity.export import safe_cell, to_bibtex, to_csl_json, to_markdown
+from ipyperplexity.tools import ToolCall
 
 ACCESSED = dt.date(2026, 1, 5)
 
@@ -150,6 +151,51 @@ def test_a_title_reads_as_it_was_written(title):
 @pytest.mark.parametrize("title", ["", " \n", "\ud83d"])
 def test_a_source_without_a_readable_title_is_named_by_its_domain(title):
     assert "[docs.python.org](<" in to_markdown("Q", "A", [Page(title=title)])
+
+
+# --- functions in Markdown -----------------------------------------------------------------------
+
+
+def test_functions_that_were_run_are_listed_below_the_sources():
+    calls = [
+        ToolCall("population_of", '{"city": "Ghent"}', "272657"),
+        ToolCall("population_of", '{"city": "Gent"}', "Error: x", "KeyError: 'Gent'"),
+        ToolCall("plot", "", "", "not run: max_steps=3 was reached"),
+    ]
+    found = to_markdown("Q", "A", [Page()], accessed=ACCESSED, calls=calls)
+    assert found.endswith(
+        "Accessed 2026-01-05.\n\n## Functions\n\n"
+        "- `population_of(city='Ghent')`: 272657\n"
+        "- `population_of(city='Gent')` failed: KeyError: 'Gent'\n"
+        "- `plot()` not run: max\\_steps=3 was reached\n"
+    )
+    assert "Functions" not in to_markdown("Q", "A", [Page()])
+
+
+def test_of_many_functions_the_first_are_listed():
+    found = to_markdown("Q", "A", [], calls=[ToolCall("f", "{}", "x" * 9000)] * 60)
+    assert found.count("`f()`") == 50 and found.endswith("- ... and 10 more\n")
+    assert len(found) < 20_000
+
+
+@given(
+    name=TEXT | MARKS,
+    arguments=TEXT | MARKS | MARKS.map(lambda text: json.dumps({"a": text})),
+    output=TEXT | MARKS,
+    error=st.none() | TEXT | MARKS,
+)
+@settings(max_examples=400, deadline=None)
+@example(name="```", arguments="", output="", error=None)
+@example(name="f", arguments='{"a": "``` `"}', output="``` x", error="~~~")
+def test_no_function_call_can_add_structure_to_the_document(name, arguments, output, error):
+    document = to_markdown("Q", "A", [], calls=[ToolCall(name, arguments, output, error)])
+    document.encode()
+    found = [token.type for token in tokens(document)]
+    harmless = {"inline", "text", "text_special", "softbreak", "code_inline"}
+    blocks = "heading paragraph list_item bullet_list".split()  # noqa: SIM905
+    assert set(found) <= harmless | {f"{b}_{end}" for b in blocks for end in ("open", "close")}
+    assert found.count("heading_open") == 2
+    assert found.count("list_item_open") == found.count("code_inline") == 1
 
 
 # --- BibTeX ------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The API key: found anew for each question, so that a new one counts at once.
 
-Order: the argument, then ``PERPLEXITY_API_KEY``, then its alias ``PPLX_API_KEY``.
+Order: the argument, ``PERPLEXITY_API_KEY``, its alias ``PPLX_API_KEY``, the key that
+``%perplexity login`` has stored.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from ipyperplexity.auth.key_store import load_key
 from ipyperplexity.errors import ConfigurationError, MissingCredentialError
 from ipyperplexity.net.redact import Secret
 
@@ -42,15 +44,16 @@ def as_secret(value: Any, origin: str) -> Secret | None:
         raise ConfigurationError(
             f"api_key: got {kind} from {origin}; allowed: text.", field="api_key"
         )
-    if not value:
+    secret = Secret(value.reveal().strip())
+    if not secret:
         return None
-    if not _is_key(value):
+    if not _is_key(secret):
         raise ConfigurationError(
             f"api_key: the key from {origin} holds blanks or characters that no key has.",
             field="api_key",
             hint="Copy it again, in one piece.",
         )
-    return value
+    return secret
 
 
 def _is_key(secret: Secret) -> bool:
@@ -64,7 +67,7 @@ def find_key(argument: Secret | None = None) -> Credential | None:
     Raises
     ------
     ConfigurationError
-        If there is one that cannot be a key.
+        If there is one that cannot be a key, or cannot be read.
     """
     if argument:
         return Credential(argument, "the api_key argument")
@@ -72,7 +75,12 @@ def find_key(argument: Secret | None = None) -> Credential | None:
         secret = as_secret(os.environ.get(name), name)
         if secret is not None:
             return Credential(secret, name)
-    return None
+    stored = load_key()
+    if stored is None:
+        return None
+    key, place = stored
+    secret = as_secret(key, place)
+    return Credential(secret, place) if secret is not None else None
 
 
 def require_key(argument: Secret | None = None) -> Credential:
@@ -85,5 +93,7 @@ def require_key(argument: Secret | None = None) -> Credential:
     """
     credential = find_key(argument)
     if credential is None:
-        raise MissingCredentialError("There is no API key: PERPLEXITY_API_KEY is not set.")
+        raise MissingCredentialError(
+            "There is no API key: PERPLEXITY_API_KEY is not set, and none is stored."
+        )
     return credential

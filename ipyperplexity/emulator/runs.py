@@ -191,12 +191,14 @@ class RunStore:
         """Let a thread work the run off."""
 
         def work() -> None:
+            going = record.produce()
+            next(going, None)  # who streams it is told its id at once, however long it is queued
             while not record.released.wait(0.05) and not record.cancelled.is_set():
                 pass
             record.cancelled.wait(min(0.2, record.pace * 10))
             with record.changed:
                 record.run.status = "in_progress"
-            for _ in record.produce():
+            for _ in going:
                 pass
 
         thread = threading.Thread(target=work, name="emulator-run", daemon=True)

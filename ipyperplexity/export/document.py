@@ -1,7 +1,7 @@
-"""An answer with its sources as a Markdown document.
+"""An answer with its sources, and the functions that were run for it, as a Markdown document.
 
 Invariant: the answer's own Markdown stays as it is, its HTML becomes text; what a question, title,
-domain or URL says stays text, adds no structure, and only an http(s) URL becomes a link.
+domain, URL or function says stays text, adds no structure, and only an http(s) URL becomes a link.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 
 from ipyperplexity.export.source_text import iso_date, title_of
+from ipyperplexity.markup.calls import MAX_SHOWN, CallLike, call_text, result_text
 from ipyperplexity.markup.links import SourceLike, http_url, one_line
 from ipyperplexity.markup.prose import mask_code
 
@@ -55,6 +56,25 @@ def _markdown_source(source: SourceLike) -> str:
     return f"- \\[{source.id}\\] " + ", ".join(filter(None, details))
 
 
+def _code(line: str) -> str:
+    """Return one line as code that no backtick in it can end."""
+    longest = max(map(len, re.findall("`+", line)), default=0)
+    fence = "`" * (longest + 1)
+    gap = " " if longest else ""
+    return f"{fence}{gap}{line}{gap}{fence}"
+
+
+def _markdown_calls(calls: list[CallLike]) -> str:
+    lines = [
+        f"- {_code(call_text(call.name, call.arguments))}{' ' if call.error else ': '}"
+        f"{_markdown_text(result_text(call))}"
+        for call in calls[:MAX_SHOWN]
+    ]
+    if len(calls) > MAX_SHOWN:
+        lines.append(f"- ... and {len(calls) - MAX_SHOWN:,} more")
+    return "\n".join(lines)
+
+
 _HTML = re.compile(r"<(?=[A-Za-z/!?])(?!https?://)")
 
 
@@ -75,6 +95,7 @@ def to_markdown(
     *,
     title: str | None = None,
     accessed: dt.date | None = None,
+    calls: Iterable[CallLike] = (),
 ) -> str:
     r"""Return an answer with its sources as a Markdown document.
 
@@ -91,6 +112,9 @@ def to_markdown(
         Heading in place of the question.
     accessed : datetime.date, optional
         When the sources were read.
+    calls : iterable of CallLike
+        The functions that were run for it: a list below, of the first 50, results cut to 300
+        characters.
 
     Returns
     -------
@@ -124,4 +148,6 @@ def to_markdown(
         parts += ["## Sources", "\n".join(items)]
         if accessed is not None:
             parts.append(f"Accessed {iso_date(accessed)}.")
+    if made := list(calls):
+        parts += ["## Functions", _markdown_calls(made)]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -5,6 +5,7 @@ Invariant: every cell, heading and remark is escaped here, once.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -33,7 +34,8 @@ def data_table(
     heads : sequence of str
         Names of the columns.
     rows : iterable of sequences
-        Cells: text (cut to 200 characters), numbers (to the right), bools, None (empty).
+        Cells: text (cut to 200 characters), numbers (to the right), bools, times (those of the
+        clock on the wall here), None (empty).
     total : int, optional
         How many rows there are in all, if more than those that are shown.
     label : str
@@ -63,7 +65,9 @@ def data_table(
     )
     lines = []
     for row in body:
-        cells = [f"<td{at}>{_cell(cell)}</td>" for cell, at in zip(row, side, strict=True)]
+        cells = [
+            f"<td{_at(cell, at)}>{_cell(cell)}</td>" for cell, at in zip(row, side, strict=True)
+        ]
         if row_heads:
             cells[0] = f'<th scope="row"{side[0]}>{_cell(row[0])}</th>'
         lines.append(f"<tr>{''.join(cells)}</tr>\n")
@@ -86,11 +90,17 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _at(value: object, side: str) -> str:
+    return ' class="pplx-day"' if isinstance(value, dt.datetime) else side
+
+
 def _cell(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, dt.datetime):
+        return f"{value.astimezone():%Y-%m-%d %H:%M}"
     if isinstance(value, int):
         return f"{value:,}"
     text = f"{value:.4g}" if isinstance(value, float) else str(value)

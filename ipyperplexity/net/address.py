@@ -10,7 +10,7 @@ from ipyperplexity.errors import ConfigurationError
 
 
 def check_base_url(url: str, *, allow_http: bool = False) -> str:
-    """Return the URL without a trailing slash.
+    """Return the URL without a trailing slash, and without the path of the call itself.
 
     Raises
     ------
@@ -22,6 +22,8 @@ def check_base_url(url: str, *, allow_http: bool = False) -> str:
     --------
     >>> check_base_url("https://api.perplexity.ai/")
     'https://api.perplexity.ai'
+    >>> check_base_url("https://gateway.example/v1/chat/completions")
+    'https://gateway.example/v1'
     """
     parts = None
     try:
@@ -41,7 +43,14 @@ def check_base_url(url: str, *, allow_http: bool = False) -> str:
         raise _refused(
             url, "https, or http on this machine only (to allow it on purpose: allow_http=True)"
         )
-    return url.strip().rstrip("/")
+    url = url.strip().rstrip("/")
+    for call in _CALLS:
+        url = url.removesuffix(call).rstrip("/")
+    return url
+
+
+#: What a base URL ends with when the address of a call was copied whole.
+_CALLS = ("/chat/completions", "/responses")
 
 
 def is_loopback(host: str) -> bool:

@@ -17,8 +17,7 @@ from typing import Any
 import requests
 import urllib3
 from requests.adapters import HTTPAdapter
-
-from ipyperplexity.net.redact import BearerAuth
+from requests.auth import AuthBase
 
 #: Seconds.
 CONNECT_TIMEOUT = 10.0
@@ -104,25 +103,29 @@ class _NoCookies(requests.cookies.cookielib.DefaultCookiePolicy):  # type: ignor
         return False
 
 
-def post(
+def sender(
     session: requests.Session,
+    method: str,
     url: str,
-    body: Mapping[str, Any],
+    body: Mapping[str, Any] | None,
     *,
-    auth: BearerAuth,
+    auth: AuthBase,
     headers: Mapping[str, str],
     loopback: bool,
     read_timeout: float,
 ) -> Callable[[], requests.Response]:
     """Return the function that sends a JSON body once, unread and without following redirects."""
-    data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+    data = None
+    if body is not None:
+        data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
     # A proxy from the environment cannot reach this machine's own loopback.
     proxies: Any = {"http": None, "https": None, "all": None} if loopback else None
     # Said here, or a variable of the environment would win over the certificates of a session.
     verify = session.verify if session.verify is not True else None
 
     def send() -> requests.Response:
-        return session.post(
+        return session.request(
+            method,
             url,
             data=data,
             headers=dict(headers),

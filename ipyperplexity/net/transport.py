@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import requests
@@ -30,11 +30,11 @@ from ipyperplexity.errors import (
     StreamError,
 )
 from ipyperplexity.net import sessions
+from ipyperplexity.wire.base import TOTAL_TIMEOUT
 
 #: Seconds between two looks at deadlines and stops.
 TICK = 0.05
-#: Seconds for a whole answer, and without a single byte, unless ``timeout`` says otherwise.
-TOTAL_TIMEOUT = 900.0
+#: Seconds without a single byte, unless ``timeout`` says otherwise.
 SILENCE_TIMEOUT = 300.0
 READ_SIZE = 65536
 #: Bytes of a reply that is not a stream. An answer's record is far smaller.
@@ -47,10 +47,14 @@ _GRACE = 0.02
 
 @dataclass(frozen=True)
 class Head:
-    """Status and headers of a reply; header names are looked up without regard to case."""
+    """Status and headers of a reply; header names are looked up without regard to case.
+
+    ``set_cookies`` has each ``Set-Cookie`` line by itself: joined they could not be told apart.
+    """
 
     status: int
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
+    set_cookies: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -109,6 +113,8 @@ class Exchange:
         self._head: Head | None = None
         #: Called at each look while nothing comes, by the thread that takes the bytes.
         self.on_wait: Callable[[], None] | None = None
+        #: Called with the head of the reply, by the thread that takes it.
+        self.on_head: Callable[[Head], None] | None = None
         #: True when no connection came about, so that the service cannot have seen the request.
         self.unsent = False
 
@@ -132,6 +138,8 @@ class Exchange:
             if not isinstance(item, Head):
                 raise self._failure(item)
             self._head = item
+            if self.on_head is not None:
+                self.on_head(item)
         return self._head
 
     def chunks(self) -> Iterator[bytes]:
@@ -260,7 +268,7 @@ class Exchange:
                 self._response = response
                 if self._stopped.is_set():
                     _shut(response, self._connection)
-            yield Head(response.status_code, response.headers)
+            yield Head(response.status_code, response.headers, _set_cookies(response))
             for piece in _pieces(response):
                 # Here, so that what came in time counts, however long the caller takes over it.
                 if time.monotonic() - self._started > self._total:
@@ -282,6 +290,14 @@ class Exchange:
             self._connection = connection
         if self._stopped.is_set():
             raise OSError("stopped")
+
+
+def _set_cookies(response: requests.Response) -> tuple[str, ...]:
+    headers = getattr(response.raw, "headers", None)
+    if not isinstance(headers, urllib3.HTTPHeaderDict):  # an adapter of the user's own
+        joined = response.headers.get("set-cookie")
+        return (joined,) if joined else ()
+    return tuple(headers.getlist("set-cookie"))
 
 
 def _pieces(response: requests.Response) -> Iterator[bytes]:

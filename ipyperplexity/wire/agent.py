@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import datetime as dt
 import difflib
+import re
 from typing import Any
 
 from ipyperplexity.errors import InvalidRequestError
+from ipyperplexity.events import Started
 from ipyperplexity.question import Question
+from ipyperplexity.tools import Tool
+from ipyperplexity.wire.agent_calls import give_results
 from ipyperplexity.wire.agent_reading import fold, fold_body
 from ipyperplexity.wire.base import Wire, WireRequest
 
@@ -115,7 +119,9 @@ def _input_items(question: Question, *, whole: bool, system_item: bool) -> list[
 def _tools(question: Question, is_preset: bool) -> dict[str, Any]:
     """Return ``tools`` and ``tool_choice`` (official-api 2.2, 2.5)."""
     search = _search_tool(question)
-    tools = [dict(tool) for tool in question.tools]
+    tools = [
+        tool.declaration() if isinstance(tool, Tool) else dict(tool) for tool in question.tools
+    ]
     given = next((tool for tool in tools if tool["type"] == "web_search"), None)
     if question.search is False:
         if given is not None:
@@ -165,4 +171,22 @@ def _us_date(date: dt.date) -> str:
     return f"{date.month:02}/{date.day:02}/{date.year:04}"
 
 
-WIRE = Wire("agent", request, fold, fold_body)
+def cancel(started: Started, at_ms: int = 0) -> WireRequest | None:
+    """Return the request that stops a run, by its id (official-api 6); the time is not sent."""
+    if not _RUN_ID.fullmatch(started.id or ""):
+        return None
+    return WireRequest(f"{PATH}/{started.id}/cancel", None)
+
+
+#: As it goes into an address, it must be nothing else than an id.
+_RUN_ID = re.compile(r"[\w-]{1,200}")
+
+
+WIRE = Wire(
+    "agent",
+    request,
+    lambda frames, asked: fold(frames),
+    lambda reply, asked: fold_body(reply),
+    give_results=give_results,
+    cancel=cancel,
+)

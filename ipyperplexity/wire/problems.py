@@ -10,7 +10,7 @@ import email.utils
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ipyperplexity.errors import (
     AbortedError,
@@ -77,8 +77,15 @@ _HINTS: dict[int, str] = {
     422: "Nothing was billed. Change the request and ask again.",
 }
 
+_STATUS = re.compile(r"[1-5]\d\d", re.ASCII)
+_ABOUT_EARLIER = re.compile(r"previous|resp_|response", re.I)
+_ABOUT_MODEL = re.compile(r"\bmodel\b", re.I)
 _QUOTA = re.compile(r"\b(quota|credits?|billing|balance|payment)\b", re.I)
-_CHALLENGE = re.compile(rb"just a moment|cf[-_]chl|challenge-platform|attention required", re.I)
+_CHALLENGE = re.compile(
+    rb"just a moment|cf[-_]chl|challenge-platform|attention required"
+    rb"|enable javascript and cookies|cf-browser-verification",
+    re.I,
+)
 #: A longer wait is not slept through: the user is told instead (as the official SDK does).
 MAX_RETRY_AFTER = 60.0
 _MESSAGE_LENGTH = 500
@@ -111,7 +118,7 @@ def from_http(status: int, headers: Mapping[str, str], body: bytes, now: float) 
             hint="Check PERPLEXITY_BASE_URL (https, and no path that moved).",
             **facts,
         )
-    message, word, param = _read_body(body)
+    message, word, field = _read_body(body)
     kind = _BY_WORD.get(word or "") or _BY_STATUS.get(status)
     if kind is None:
         kind = ServerError if status >= 500 else InvalidRequestError
@@ -120,9 +127,12 @@ def from_http(status: int, headers: Mapping[str, str], body: bytes, now: float) 
     hint = None
     if kind in (InvalidRequestError, AuthenticationError):
         hint = _HINTS.get(status, kind.default_hint or _HINTS[400])
+        if status == 404 and _ABOUT_MODEL.search(message or ""):
+            # A server that knows no such model has been reached (Ollama, vLLM, OpenRouter).
+            field, hint = field or "model", "Check the model's name: this server has none such."
     return kind(
         _sentence(kind, status, message),
-        field=param if kind is InvalidRequestError else None,
+        field=field if kind is InvalidRequestError else None,
         hint=hint,
         **facts,
     )
@@ -134,9 +144,10 @@ def from_run(error: Any, *, request_id: str | None = None) -> PerplexityError:
     words = [str(fields.get(name) or "").lower() for name in ("type", "code")]
     kind = next((_BY_WORD[word] for word in words if word in _BY_WORD), None)
     if kind is None:
-        code = fields.get("code")
-        kind = _BY_STATUS.get(code, ServerError) if isinstance(code, int) else ServerError
-    message = fields.get("message")
+        # Gateways write the status of the server behind them as a number, or as its text.
+        code = str(fields.get("code"))
+        kind = _BY_STATUS.get(int(code) if _STATUS.fullmatch(code) else 0, ServerError)
+    message = _detailed(fields)
     text = _shorten(message) if isinstance(message, str) and message.strip() else ""
     if kind is AbortedError:
         return AbortedError(text or "The run was cancelled at the service.", request_id=request_id)
@@ -180,46 +191,82 @@ def retry_after(headers: Mapping[str, str], now: float) -> float | None:
     return None
 
 
-def _read_body(body: bytes) -> tuple[str | None, str | None, str | None]:
-    """Return message, type word and parameter of an error body, each if there is one."""
+def forgot_answer(failure: PerplexityError) -> bool:
+    """Whether the service refuses because it no longer knows the answer that is gone on from."""
+    if failure.status_code == 404 or failure.field == "previous_response_id":
+        return True
+    about_it = _ABOUT_EARLIER.search(failure.message.rpartition(": ")[2])
+    return failure.status_code == 400 and failure.field is None and about_it is not None
+
+
+class _Said(NamedTuple):
+    """What an error body says, each if it does."""
+
+    message: str | None = None
+    word: str | None = None
+    field: str | None = None
+
+
+def _read_body(body: bytes) -> _Said:
     try:
         reply = json.loads(body)
     except (ValueError, RecursionError):
-        return _page_title(body), None, None
+        return _Said(_page_title(body))
     if not isinstance(reply, dict):
-        return (reply if isinstance(reply, str) else None), None, None
-    error = reply.get("error")
-    if isinstance(error, dict):
-        words = [w for w in (error.get("type"), error.get("code")) if isinstance(w, str)]
-        word = next((w for w in words if w.lower() in _BY_WORD), words[0] if words else None)
-        param = error.get("param")
-        return (
-            error.get("message") if isinstance(error.get("message"), str) else None,
-            word.lower() if word else None,
-            param if isinstance(param, str) else None,
-        )
-    if isinstance(detail := reply.get("detail"), list):
-        return _details(detail)
-    for value in (error, reply.get("message"), reply.get("detail")):
-        if isinstance(value, str) and value.strip():
-            return value, None, None
-    return None, None, None
+        return _Said(reply if isinstance(reply, str) else None)
+    if isinstance(error := reply.get("error"), dict):
+        return _read_error(error)
+    detail = reply.get("detail")
+    if isinstance(detail, list):
+        return _read_details(detail)
+    if isinstance(detail, dict):
+        return _read_details([detail]) if {"loc", "msg"} & detail.keys() else _read_error(detail)
+    return _read_error(reply)
 
 
-def _details(details: list[Any]) -> tuple[str | None, str | None, str | None]:
-    """Read the ``detail`` list of a 422: each has ``loc``, ``msg``, ``type``."""
+def _read_error(error: Mapping[str, Any]) -> _Said:
+    """Read an object that says what went wrong, in the words of several services."""
+    words = [w for w in map(error.get, ("type", "code", "error_code")) if isinstance(w, str) and w]
+    word = next((w for w in words if w.lower() in _BY_WORD), words[0] if words else None)
+    others = ("error_message", "text", "detail", "error_code")  # the web endpoint's, mostly
+    texts = (error.get("error"), _detailed(error), *map(error.get, others))
+    message = next((text for text in texts if isinstance(text, str) and text.strip()), None)
+    param = error.get("param")
+    return _Said(
+        message,
+        word.lower() if word else None,
+        param if isinstance(param, str) and param != "None" else None,  # LiteLLM
+    )
+
+
+def _detailed(error: Mapping[str, Any]) -> Any:
+    """Return an error's message; with what the server behind a gateway said (OpenRouter)."""
+    message, metadata = error.get("message"), error.get("metadata")
+    raw = metadata.get("raw") if isinstance(metadata, Mapping) else None
+    if isinstance(message, str) and isinstance(raw, str) and raw.strip():
+        return f"{message}: {raw}"
+    return message
+
+
+def _read_details(details: list[Any]) -> _Said:
+    """Read the ``detail`` list of a 422 (FastAPI): each has ``loc`` and ``msg``, or less.
+
+    ``loc`` leads through the body, and where a field may have several forms also through the names
+    of those: only its first step is surely a field.
+    """
     lines: list[str] = []
-    first: str | None = None
+    field: str | None = None
     for detail in details:
         if not isinstance(detail, dict):
+            lines += [detail] if isinstance(detail, str) else []
             continue
         loc = detail.get("loc")
-        where = (
-            ".".join(str(step) for step in loc if step != "body") if isinstance(loc, list) else ""
-        )
-        first = first or where or None
-        lines.append(f"{where}: {detail.get('msg')}" if where else str(detail.get("msg")))
-    return "; ".join(lines) or None, None, first
+        steps = [str(step) for step in loc if step != "body"] if isinstance(loc, list) else []
+        field = field or next(iter(steps), None)
+        said = (detail.get("msg"), detail.get("type"))
+        what = next((text for text in said if isinstance(text, str) and text.strip()), "")
+        lines.append(": ".join(filter(None, (".".join(steps), what))))
+    return _Said("; ".join(filter(None, lines)) or None, None, field)
 
 
 def _page_title(body: bytes) -> str | None:
@@ -234,14 +281,32 @@ def _sentence(kind: type[PerplexityError], status: int, message: str | None) -> 
     text = _shorten(message) if message else ""
     if kind is EndpointRetiredError:
         return "This address no longer answers chat-completions; your key is not the problem."
-    lead = {
-        AuthenticationError: "The service does not accept the API key",
-        QuotaError: "The account has no credit left",
-        RateLimitError: "The service asked to slow down",
-        InvalidRequestError: "The service refused the request",
-        RequestTimeout: "The service gave up waiting",
-    }.get(kind, f"The service failed with HTTP {status}")
-    return f"{lead}: {text}" if text else f"{lead}."
+    return f"{_lead(kind, status)}: {text}" if text else f"{_lead(kind, status)}."
+
+
+def _lead(kind: type[PerplexityError], status: int | None) -> str:
+    return _LEADS.get(kind, f"The service failed with HTTP {status}")
+
+
+_LEADS: dict[type[PerplexityError], str] = {
+    AuthenticationError: "The service does not accept the API key",
+    QuotaError: "The account has no credit left",
+    RateLimitError: "The service asked to slow down",
+    InvalidRequestError: "The service refused the request",
+    RequestTimeout: "The service gave up waiting",
+}
+
+
+def own_words(failure: PerplexityError) -> str:
+    """Return what the service itself says in an error of :func:`from_http`; empty if nothing.
+
+    Examples
+    --------
+    >>> own_words(from_http(400, {}, b'{"message": "too long"}', 0.0))
+    'too long'
+    """
+    lead = f"{_lead(type(failure), failure.status_code)}: "
+    return failure.message.removeprefix(lead) if failure.message.startswith(lead) else ""
 
 
 def _shorten(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from time import process_time
 
@@ -11,9 +12,10 @@ from ipyperplexity.markup import page
 from ipyperplexity.markup.live import LiveMarkdown
 from ipyperplexity.markup.markdown import render
 from ipyperplexity.markup.markers import sentences
+from ipyperplexity.tools import ToolCall
 from tests.markup.html_reading import Dom, Page, resolver
 
-PLAIN = "p h3 h4 h5 h6 ul strong em s pre blockquote hr br table thead tbody tr style summary small"
+PLAIN = "p h3 h4 h5 h6 ul strong em s pre blockquote hr br thead tbody tr style summary small"
 ALLOWED: dict[str, set[str]] = {
     **{tag: set() for tag in re.split(" ", PLAIN)},
     "a": {"href", "title", "rel", "target"},
@@ -25,6 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "p": {"class", "role", "aria-live"},
     "span": {"class", "title"},
     "sup": {"class", "title"},
+    "table": {"class"},
     "td": {"class"},
     "th": {"class", "scope"},
     "ul": {"class"},
@@ -173,6 +176,10 @@ def test_an_attack_in_a_title_a_snippet_or_a_status_is_shown_as_text(attack: str
             notices=[attack],
             searches=[attack],
             state="failed",
+            calls=[
+                ToolCall(attack, attack, f"{attack}\n{attack}"),
+                ToolCall("f", json.dumps({"a": attack}), "", attack),
+            ],
         )
     )
     assert_safe(page.sources_table(hostile * 15))

@@ -130,6 +130,18 @@ def test_the_source_table_says_when_and_how_often(sources: list[Page]) -> None:
     assert Dom(page.sources_table([Page(n) for n in range(1, 22)])).all("details") == [{}]
 
 
+def test_what_a_search_found_is_not_said_to_be_uncited() -> None:
+    found = [Page(n, cited=False, n_cited=0) for n in range(1, 22)]
+    few, many = page.sources_table(found[:3]), page.sources_table(found)
+    for html in (few, many):
+        dom = Dom(html)
+        assert "cited" not in dom.text and len(dom.all("th")) == 4
+        assert len(dom.all("td")) == 4 * (len(dom.all("tr")) - 1)
+    assert "<summary>21 sources</summary>" in many
+    mixed = Dom(page.sources_table([*found, Page(30)]))
+    assert len(mixed.all("th")) == 5 and "22 sources, 1 cited" in mixed.text
+
+
 def test_no_source_is_an_empty_list_and_an_empty_table() -> None:
     assert page.sources_list([]) == ""
     assert Dom(page.sources_table([])).all("td") == []

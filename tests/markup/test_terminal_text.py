@@ -42,6 +42,7 @@ from tests.markup.html_reading import Page
         ("\ud800x", "x"),
         ("cut \x1b[3", "cut [3"),
         ("\x1b\x1b[31mx", "x"),
+        ("a\r\x1b[0m\nb", "a\n\nb"),
     ],
 )
 def test_nothing_that_a_terminal_obeys_is_left(text: str, shown: str) -> None:

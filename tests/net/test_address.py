@@ -16,6 +16,11 @@ from ipyperplexity.net.address import check_base_url, is_loopback, join
     ("http://127.0.0.1", "http://127.0.0.1"),
     ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
     ("HTTP://LOCALHOST:1", "HTTP://LOCALHOST:1"),
+    ("https://x.example/api/v1/chat/completions", "https://x.example/api/v1"),
+    ("https://x.example/chat/completions/", "https://x.example"),
+    ("https://api.perplexity.ai/v1/responses", "https://api.perplexity.ai/v1"),
+    ("https://x.example/mychat/completions", "https://x.example/mychat/completions"),
+    ("https://x.example/chat", "https://x.example/chat"),
 ])  # fmt: skip
 def test_a_good_address_is_taken(given: str, url: str) -> None:
     assert check_base_url(given) == url
@@ -34,6 +39,12 @@ def test_any_other_is_refused(given: object) -> None:
     with pytest.raises(ConfigurationError, match="base_url") as raised:
         check_base_url(given)  # type: ignore[arg-type]
     assert raised.value.field == "base_url" and raised.value.hint
+
+
+@pytest.mark.parametrize("path", ["/chat/completions", "/v1/responses"])
+def test_the_address_of_the_call_itself_may_be_given(path: str) -> None:
+    base = check_base_url(f"https://x.example/v1{path.removeprefix('/v1')}")
+    assert join(base, path) == f"https://x.example/v1{path.removeprefix('/v1')}"
 
 
 def test_plain_http_to_another_machine_can_be_allowed_on_purpose() -> None:

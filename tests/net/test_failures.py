@@ -122,7 +122,7 @@ def test_a_refusal_has_its_error_and_is_not_repeated(
 def test_the_field_at_fault_is_named() -> None:
     body = envelope("bad", "invalid_request", 400, param="tools[0].filters")
     assert failure_of([reply(400, body)]).field == "tools[0].filters"
-    assert failure_of([reply(422, REFUSALS["422"][1])]).field == "tools.0.max_results"
+    assert failure_of([reply(422, REFUSALS["422"][1])]).field == "tools"
 
 
 def test_a_very_long_message_is_cut() -> None:
@@ -314,7 +314,7 @@ def test_an_error_body_that_breaks_off_or_has_no_end_leaves_the_status_to_say() 
 def test_an_error_body_that_dribbles_for_ever_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("ipyperplexity.answer_stream._ERROR_BODY_SECONDS", 0.2)
+    monkeypatch.setattr("ipyperplexity.service.ERROR_BODY_SECONDS", 0.2)
     script = [http_head(500, {"Content-Length": "1000"}), b'{"error"', HoldOpen()]
     error = failure_of(script)
     assert (error.code, error.status_code) == ("SERVER", 500)

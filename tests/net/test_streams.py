@@ -456,7 +456,7 @@ def test_a_finished_answer_with_nothing_in_it_is_an_error() -> None:
 def test_a_run_cancelled_at_the_service_is_an_abort() -> None:
     answer = read_frames(agent_stream("So far", SOURCES, status="cancelled"))[1]
     assert answer.error is not None and answer.error.code == "ABORTED"
-    assert answer.text == "So far"
+    assert (answer.text, answer.status) == ("So far", "stopped")
 
 
 @pytest.mark.parametrize("end", [[], [Close()], [Reset()]], ids=["orderly", "closed", "reset"])

@@ -9,8 +9,8 @@ import requests
 
 from ipyperplexity import errors
 from ipyperplexity.net.redact import BearerAuth, Secret
-from ipyperplexity.net.sessions import make_session, post
-from ipyperplexity.net.transport import Exchange, collect
+from ipyperplexity.net.sessions import make_session, sender
+from ipyperplexity.net.transport import Exchange, Head, collect
 from tests.net.asking import KEY, readers
 from tests.support.raw_server import (
     FRAMINGS,
@@ -27,8 +27,9 @@ FRAMES = [b"data: one\n\n", b"data: two\n\n"]
 
 
 def exchange_with(server: RawServer, session: requests.Session, *, threaded: bool) -> Exchange:
-    send = post(
+    send = sender(
         session,
+        "POST",
         server.url + "/v1/responses",
         {"a": "\ud800é"},
         auth=BearerAuth(Secret(KEY)),
@@ -106,3 +107,8 @@ def test_a_stop_before_the_start_sends_nothing_more() -> None:
         exchange.head()
     gate.set()
     exchange.close()
+
+
+def test_the_head_of_a_reply_shows_no_cookie() -> None:
+    head = Head(200, {"Set-Cookie": "session=5ecre7"}, ("session=5ecre7",))
+    assert "5ecre7" not in repr(head) and "200" in repr(head)

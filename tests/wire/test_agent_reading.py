@@ -20,6 +20,7 @@ from ipyperplexity.events import (
     Searching,
     SourcesFound,
     TextDelta,
+    ToolCalled,
 )
 from ipyperplexity.wire.agent import fold, fold_body
 from ipyperplexity.wire.sse import Frame
@@ -45,6 +46,7 @@ def stream() -> list[dict[str, Any]]:
          "item": {"type": "finance_results", "results": [{"sources": [page, "https://f.example"]}]}},
         {"type": "response.output_text.delta", **second, "delta": "Post"},
         {"type": "response.output_text.done", **second, "text": "Postscript."},
+        *call_events(dict(CALL), 3),
     ]  # fmt: skip
     end = events.pop()
     end["response"]["output"].append({
@@ -53,6 +55,29 @@ def stream() -> list[dict[str, Any]]:
              "annotations": [{"type": "url_citation", "url": "https://n.example", "title": "N"}]}],
     })  # fmt: skip
     return [begin, *events[:4], *extra[:3], *events[4:], *extra[3:], end]
+
+
+CALL = {
+    "type": "function_call",
+    "id": "fc_1",
+    "call_id": "c1",
+    "name": "add",
+    "arguments": '{"a": 1}',
+}
+
+
+def call_events(call: dict[str, Any], index: int) -> list[dict[str, Any]]:
+    """Return every event that a call may come with, and its arguments in pieces."""
+    arguments = call["arguments"]
+    begun = {**call, "arguments": "", "status": "in_progress"}
+    where = {"item_id": call.get("id"), "output_index": index}
+    named = "response.function_call_arguments"
+    return [
+        {"type": "response.output_item.added", "output_index": index, "item": begun},
+        *({"type": f"{named}.delta", **where, "delta": char} for char in arguments),
+        {"type": f"{named}.done", **where, "arguments": arguments},
+        {"type": "response.output_item.done", "output_index": index, "item": call},
+    ]
 
 
 def frames(events: list[Any]) -> list[Frame]:
@@ -67,6 +92,10 @@ def read(made: list[Frame]) -> tuple[list[Event], errors.PerplexityError | None]
     except errors.PerplexityError as error:
         return events, error
     return events, None
+
+
+def calls_of(events: list[Event]) -> list[tuple[str, str, str]]:
+    return [(e.call_id, e.name, e.arguments) for e in events if isinstance(e, ToolCalled)]
 
 
 def text_of(events: list[Event]) -> str:
@@ -88,6 +117,7 @@ def test_the_whole_stream_is_understood() -> None:
     ]
     assert [e.queries for e in events if isinstance(e, Searching)] == [("q",)]
     assert [len(e.images) for e in events if isinstance(e, ImagesFound)] == [1]
+    assert calls_of(events) == [("c1", "add", '{"a": 1}')]
     assert isinstance(events[-1], Finished) and events[-1].warnings == ()
 
 
@@ -287,3 +317,74 @@ def test_a_run_that_waits_for_a_tool_is_an_incomplete_answer() -> None:
     found, failure = read(frames([{"type": "response.completed", "response": record}]))
     assert failure is None and isinstance(found[-1], Finished)
     assert found[-1].status == "incomplete" and "tool" in found[-1].warnings[0]
+
+
+# --- function calls -------------------------------------------------------------------------------
+
+FIRST = {**CALL, "thought_signature": "s"}
+SECOND = {**CALL, "id": "fc_2", "call_id": "c2", "arguments": '{"b": 2}'}
+
+
+def ending(*output: Any, status: str = "completed") -> dict[str, Any]:
+    return {"type": "response.completed", "response": {"status": status, "output": [*output]}}
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_a_call_is_told_once_wherever_it_comes(data: st.DataObject) -> None:
+    """Any of its places may be missing, as long as one has the whole of it."""
+    labels = data.draw(st.sampled_from([("id", "call_id"), ("id",), ("call_id",), ()]))
+    calls = [
+        {k: v for k, v in call.items() if k in labels or k not in ("id", "call_id")}
+        for call in (FIRST, SECOND)
+    ]
+    made: list[dict[str, Any]] = []
+    for index, call in enumerate(calls):
+        added, *pieces, whole, done = call_events(call, index)
+        with_arguments = [
+            [whole],
+            [done],
+            [done, whole],
+            [added, *pieces] if "id" in labels or not labels else [done],
+        ]
+        chosen = data.draw(st.sampled_from(with_arguments))
+        made += ([] if added in chosen or not data.draw(st.booleans()) else [added]) + chosen
+    listed = data.draw(st.booleans()) or not all(
+        any((e.get("item") or {}).get("name") and e.get("output_index") == n for e in made)
+        for n in (0, 1)
+    )
+    found, failure = read(frames([*made, ending(*(calls if listed else []))]))
+    assert failure is None
+    assert [call[1:] for call in calls_of(found)] == [("add", '{"a": 1}'), ("add", '{"b": 2}')]
+    assert len({call[0] for call in calls_of(found)}) == 2
+    assert isinstance(found[-1], Finished)
+    (kept,) = list(fold_body(ending(FIRST)["response"]))[:1]
+    assert isinstance(kept, ToolCalled) and kept.signature == "s"  # type: ignore[attr-defined]
+
+
+def test_a_call_in_a_whole_reply_comes_before_its_end() -> None:
+    for status in ("completed", "requires_action"):
+        calls_and_end = list(fold_body(ending(CALL, SECOND, status=status)["response"]))
+        assert [type(event).__name__ for event in calls_and_end] == [
+            "FunctionCall",
+            "FunctionCall",
+            "Finished",
+        ]
+
+
+def test_calls_of_a_run_that_failed_are_not_told() -> None:
+    error = {"message": "broken"}
+    failed = {
+        "type": "response.failed",
+        "response": {"status": "failed", "error": error, "output": [CALL]},
+    }
+    found, failure = read(frames([*call_events(CALL, 0), failed]))
+    assert isinstance(failure, errors.ServerError) and calls_of(found) == []
+
+
+def test_arguments_may_come_as_an_object_and_a_name_must_be_there() -> None:
+    odd = {**CALL, "arguments": {"a": 1}}
+    nameless = {**SECOND, "name": None}
+    empty = {**SECOND, "call_id": "c3", "id": "fc_3", "arguments": None}
+    found = list(fold_body(ending(odd, nameless, empty, "junk")["response"]))
+    assert calls_of(found) == [("c1", "add", '{"a": 1}'), ("c3", "add", "")]

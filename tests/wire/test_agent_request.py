@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 from ipyperplexity import Answer, Client, errors
 from ipyperplexity.emulator import Behavior, EmulatorServer
 from ipyperplexity.emulator.checks import check_request
+from ipyperplexity.events import ToolCalled, ToolReturned
 from ipyperplexity.question import Question
-from ipyperplexity.wire.agent import ANTHROPIC_MAX_TOKENS, request
+from ipyperplexity.wire.agent import ANTHROPIC_MAX_TOKENS, give_results, request
+from ipyperplexity.wire.agent_calls import FunctionCall
+from ipyperplexity.wire.base import WireRequest
 
 SEARCH = {"type": "web_search"}
 USER = {"role": "user", "content": "Why?"}
@@ -53,6 +56,17 @@ class Mood(enum.Enum):
 
 
 PIXEL = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def city(name: str) -> str:
+    """Look up a city."""
+    return name
+
+
+CITY = {
+    "type": "function", "name": "city", "description": "Look up a city.", "strict": True,
+    "parameters": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"], "additionalProperties": False},
+}  # fmt: skip
 FUNCTION = {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}}
 
 BODIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -91,6 +105,14 @@ BODIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"model": "openai/gpt-6-luna", "input": [USER], "tools": [SEARCH], "tool_choice": SEARCH}),
     "a tool beside the search": ({"tools": ["fetch_url"]}, plain(tools=[SEARCH, {"type": "fetch_url"}])),
     "a function": ({"tools": FUNCTION}, plain(tools=[SEARCH, FUNCTION])),
+    "a function of the notebook": ({"tools": city}, plain(tools=[SEARCH, CITY])),
+    "a function beside others": ({"tools": [FUNCTION, city, "fetch_url"]}, plain(tools=[SEARCH, FUNCTION, CITY, {"type": "fetch_url"}])),
+    "a function with a model": (
+        {"model": "openai/gpt-6-luna", "tools": city},
+        {"model": "openai/gpt-6-luna", "input": [USER], "tools": [SEARCH, CITY]}),
+    "a function without a search": ({"search": False, "tools": city}, plain(tools=[CITY])),
+    "a function and a forced search": (
+        {"search": "force", "tools": city}, plain(tools=[SEARCH, CITY], tool_choice=SEARCH)),
     "web_search by name": ({"tools": "web_search"}, plain(tools=[SEARCH])),
     "a search tool of one's own": (
         {"tools": {"type": "web_search", "search_type": "fast", "max_results": 3}, "limit": 9, "country": "BE"},
@@ -193,6 +215,61 @@ def test_a_schema_is_sent_as_a_response_format(form: Any) -> None:
     format_ = body_of(schema=form)["response_format"]
     assert format_["type"] == "json_schema"
     assert format_["json_schema"]["schema"]["type"] == "object"
+
+
+# --- giving a function's results --------------------------------------------------------------------
+
+CALLED = ToolCalled("c1", "city", '{"name": "Ghent"}')
+SIGNED = FunctionCall("c2", "city", "", "c2lnbmVk", "Let me see.")
+CALL_ITEM = {
+    "type": "function_call",
+    "call_id": "c1",
+    "name": "city",
+    "arguments": '{"name": "Ghent"}',
+}
+RETURNED = ToolReturned("c1", "city", "Ghent")
+
+
+def going_on(calls: list[ToolCalled], results: list[ToolReturned], **options: Any) -> WireRequest:
+    first = request(Question("Why?", tools=city, **options))
+    made = give_results(first, calls, results)
+    check_request(made.body)
+    assert made.path == first.path
+    return made
+
+
+def test_results_are_given_with_the_whole_input() -> None:
+    made = going_on([CALLED], [RETURNED], max_tokens=5)
+    output = {"type": "function_call_output", "call_id": "c1", "output": "Ghent"}
+    assert made.body == plain(tools=[SEARCH, CITY], max_output_tokens=5, stream=True) | {
+        "input": [USER, CALL_ITEM, output]
+    }
+
+
+def test_what_was_written_before_a_call_and_its_signature_are_given_back() -> None:
+    made = going_on([SIGNED, CALLED], [ToolReturned("c2", "city", "null"), RETURNED])
+    assert made.body is not None
+    assert made.body["input"][1:4] == [
+        {"role": "assistant", "content": "Let me see."},
+        {"type": "function_call", "call_id": "c2", "name": "city", "arguments": "{}", "thought_signature": "c2lnbmVk"},
+        CALL_ITEM,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "choice", ["required", {"name": "city"}, {"type": "web_search"}, "auto", "none", None]
+)
+def test_only_a_choice_that_forces_nothing_holds_on(choice: Any) -> None:
+    extra = {"tool_choice": choice} if choice is not None else {}
+    made = going_on([CALLED], [RETURNED], extra=extra)
+    assert made.body is not None
+    assert made.body.get("tool_choice") == (choice if choice in ("auto", "none") else None)
+
+
+def test_a_follow_up_goes_on_from_the_same_answer_and_is_not_asked_afresh() -> None:
+    made = going_on([CALLED], [RETURNED], follow=earlier())
+    assert made.body is not None and made.body["previous_response_id"] == "resp_9"
+    assert not made.continues and made.notices == ()
 
 
 # --- following an earlier answer ------------------------------------------------------------------

@@ -17,7 +17,7 @@ NOW = 1_796_000_000.0
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
-        st.sampled_from(["error", "message", "type", "code", "param", "detail", "loc", "msg"]), inner, max_size=4
+        st.sampled_from(["error", "message", "type", "code", "param", "detail", "loc", "msg", "text", "error_code"]), inner, max_size=4
     ),
 )  # fmt: skip
 HEADERS = st.dictionaries(
@@ -81,3 +81,42 @@ def test_a_page_of_prose_about_attention_is_no_bot_check_unless_it_is_html() -> 
     assert problems.is_challenge({"content-type": "text/html"}, b"<title>Just a moment...</title>")
     assert problems.is_challenge({}, b"  <html><script src='/cdn-cgi/challenge-platform/x'>")
     assert problems.is_challenge({"cf-mitigated": "challenge"}, b"")
+    assert problems.is_challenge({}, b"<html>Please Enable JavaScript and cookies to go on")
+    assert problems.is_challenge({}, b"<div class='cf-browser-verification'>")
+
+
+@pytest.mark.parametrize(("body", "words", "field"), [
+    ({"detail": [{"loc": ["body", "tools", 0, "FunctionTool", "name"], "msg": "Field required"}]},
+     "tools.0.FunctionTool.name: Field required", "tools"),
+    ({"detail": [{"loc": ["body", "top_k"], "type": "extra_forbidden"}]}, "top_k: extra_forbidden", "top_k"),
+    ({"detail": [{"loc": ["body", "top_k"]}]}, "top_k", "top_k"),
+    ({"detail": [{"loc": ["body"], "msg": "Input should be an object"}]}, "Input should be an object", None),
+    ({"detail": ["too many", None, {"msg": "and more"}]}, "too many; and more", None),
+    ({"detail": {"loc": ["body", "model"], "msg": "unknown"}}, "model: unknown", "model"),
+    ({"detail": {"message": "no such thing", "param": "model"}}, "no such thing", "model"),
+    ({"detail": {"error": "no such thing"}}, "no such thing", None),
+    ({"error": "no such thing", "message": "other"}, "no such thing", None),
+    ({"message": "no such thing", "type": "odd", "param": "model"}, "no such thing", "model"),
+    ({"text": "The code is wrong.", "error_code": "INVALID_OTP"}, "The code is wrong.", None),
+    ({"error_code": "INVALID_OTP"}, "INVALID_OTP", None),
+    ({"error_message": "try later", "error_code": "X"}, "try later", None),
+])  # fmt: skip
+def test_a_refusal_is_read_in_each_of_its_shapes(body: Any, words: str, field: str | None) -> None:
+    error = problems.from_http(422, {}, json.dumps(body).encode(), NOW)
+    assert type(error) is errors.InvalidRequestError
+    assert error.message == f"The service refused the request: {words}"
+    assert error.field == field
+
+
+def test_an_error_code_of_the_web_endpoint_is_a_word_like_any_other() -> None:
+    body = json.dumps({"text": "Slow down.", "error_code": "RATE_LIMIT_EXCEEDED"}).encode()
+    assert type(problems.from_http(400, {}, body, NOW)) is errors.RateLimitError
+
+
+@given(st.sampled_from([400, 401, 403, 418, 429, 500]), st.text(max_size=30))
+def test_the_services_own_words_can_be_taken_out_again(status: int, text: str) -> None:
+    body = json.dumps({"error": {"message": text}}).encode()
+    error = problems.from_http(status, {}, body, NOW)
+    said = problems.own_words(error)
+    assert said == "" or error.message.endswith(f": {said}")
+    assert said == " ".join("".join(c if c.isprintable() else " " for c in text).split())

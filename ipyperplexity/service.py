@@ -1,0 +1,198 @@
+"""The service that one question goes to: an address, a credential, a session, fixed together.
+
+Whatever changes in the environment meanwhile, a credential is only ever sent to the address that it
+was looked up with.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ipyperplexity.errors import AbortedError, PerplexityError
+from ipyperplexity.net import sessions, transport
+from ipyperplexity.net.address import is_loopback, join, shown
+from ipyperplexity.net.redact import BearerAuth, Secret, redact
+from ipyperplexity.net.replies import read_json
+from ipyperplexity.net.retry import RetryPolicy
+from ipyperplexity.net.transport import Exchange, Head
+from ipyperplexity.version import __version__
+from ipyperplexity.wire import problems
+from ipyperplexity.wire.base import WireRequest
+
+if TYPE_CHECKING:
+    import requests
+    from requests.auth import AuthBase
+
+#: Bytes of an error's body that are read, and the seconds that may take.
+ERROR_BODY_BYTES = 256 * 1024
+ERROR_BODY_SECONDS = 5.0
+#: Seconds for a call that is answered at once: a look at a job, a search, the list of models.
+CALL_TIMEOUT = 60.0
+#: Seconds for a message whose answer nobody waits for.
+_PARTING_TIMEOUT = 5.0
+
+_HEADERS = {
+    "Content-Type": "application/json",
+    "User-Agent": f"ipyperplexity/{__version__}",
+    "X-Pplx-Integration": f"ipyperplexity/{__version__}",
+    "Accept-Encoding": "identity",
+    "Cache-Control": "no-store",
+}
+
+
+@dataclass(frozen=True)
+class Service:
+    """Where requests go, and with what.
+
+    Attributes
+    ----------
+    backend : str
+        Name in the registry.
+    base_url : str
+        Checked by :func:`~ipyperplexity.net.address.check_base_url`.
+    session : callable
+        Returns the session to use.
+    auth : requests.auth.AuthBase
+        Puts the credential on a request when it is sent.
+    secrets : tuple of Secret
+        What must not show in messages and records.
+    policy : RetryPolicy
+    on_cookies : callable or None
+        Is given the ``Set-Cookie`` lines of a reply.
+    """
+
+    backend: str
+    base_url: str
+    session: Callable[[], requests.Session] = field(repr=False)
+    auth: AuthBase = field(default_factory=lambda: BearerAuth(None), repr=False)
+    secrets: tuple[Secret, ...] = field(default=(), repr=False)
+    policy: RetryPolicy = field(default_factory=RetryPolicy, repr=False)
+    on_cookies: Callable[[tuple[str, ...]], object] | None = field(default=None, repr=False)
+
+    def open(self, request: WireRequest, *, began: float, total: float) -> Exchange:
+        """Send a request; return its exchange, of which ``total`` seconds began at ``began``."""
+        url = join(self.base_url, request.path)
+        streams = request.body is not None and request.body.get("stream")
+        accept = "text/event-stream" if streams else "application/json"
+        send = sessions.sender(
+            self.session(),
+            request.method,
+            url,
+            request.body,
+            auth=self.auth,
+            headers={**_HEADERS, "Accept": accept, **request.headers},
+            loopback=is_loopback(urlsplit(url).hostname or ""),
+            read_timeout=max(0.1, began + total - time.monotonic()),
+        )
+        exchange = Exchange(
+            send,
+            total=total,
+            silence=min(total, transport.SILENCE_TIMEOUT),
+            started=began,
+            address=shown(self.base_url),
+        )
+        exchange.on_head = self._look_at_cookies
+        try:
+            exchange.start()
+        except BaseException:  # an interrupt: nobody else has it yet, to let it go
+            exchange.stop()
+            raise
+        return exchange
+
+    def attempt(self, exchange: Exchange) -> tuple[Head, PerplexityError | None]:
+        """Wait for a reply's head; return with it the failure that it, or its lack, means.
+
+        Raises
+        ------
+        AbortedError
+            If the exchange was stopped.
+        """
+        failure: PerplexityError | None = None
+        head = Head(0, {})
+        try:
+            head = exchange.head()
+        except AbortedError:
+            raise
+        except PerplexityError as error:
+            failure = error.with_traceback(None)
+        if failure is None and not 200 <= head.status < 300:
+            body = exchange.excerpt(ERROR_BODY_BYTES, ERROR_BODY_SECONDS)
+            failure = problems.from_http(head.status, head.headers, body, time.time())
+        return head, failure
+
+    def fetch(self, request: WireRequest, *, timeout: float = CALL_TIMEOUT) -> Any:
+        """Make a call that is answered with JSON, again where that is safe; return the value.
+
+        Parameters
+        ----------
+        request : WireRequest
+        timeout : float
+            Seconds for all of it.
+
+        Raises
+        ------
+        PerplexityError
+            As for a question.
+        """
+        failure: PerplexityError | None = None
+        try:
+            return self._fetch(request, timeout)
+        except PerplexityError as error:
+            failure = error
+        raise self.cleaned(failure)
+
+    def _fetch(self, request: WireRequest, timeout: float) -> Any:
+        began, attempt = time.monotonic(), 0
+        while True:
+            exchange = self.open(request, began=began, total=timeout)
+            try:
+                head, failure = self.attempt(exchange)
+                if failure is None:
+                    return read_json(head, transport.collect(exchange.chunks()))
+            finally:
+                exchange.close()
+            # What only reads can be repeated whatever became of the first try.
+            unsent = exchange.unsent or (request.method == "GET" and not head.status)
+            delay = self.policy.delay(failure, attempt, unsent=unsent)
+            if delay is None or time.monotonic() + delay > began + timeout:
+                raise failure
+            attempt += 1
+            time.sleep(delay)
+
+    def send_off(self, request: WireRequest) -> None:
+        """Send a request whose answer nobody waits for, such as the cancelling of a run."""
+
+        def send() -> None:
+            exchange = self.open(request, began=time.monotonic(), total=_PARTING_TIMEOUT)
+            try:
+                exchange.head()
+            except PerplexityError:
+                pass  # the run goes on, which is what would have happened without this
+            finally:
+                exchange.close()
+
+        if sys.platform != "emscripten":
+            threading.Thread(target=send, name="ipyperplexity-cancel", daemon=True).start()
+
+    def hide(self, text: str) -> str:
+        """Return a text without the secrets of this service."""
+        return redact(text, self.secrets)
+
+    def cleaned(self, failure: PerplexityError) -> PerplexityError:
+        """Hide the secrets in whatever the service said, and the frames that hold them."""
+        for name in ("message", "hint", "field", "request_id"):
+            if value := getattr(failure, name):
+                setattr(failure, name, self.hide(value))
+        failure.args = (failure.message,)
+        failure.__cause__ = failure.__context__ = None
+        return failure.with_traceback(None)
+
+    def _look_at_cookies(self, head: Head) -> None:
+        if self.on_cookies is not None and head.set_cookies:
+            self.on_cookies(head.set_cookies)
