@@ -1,15 +1,18 @@
-"""The command line: ``ipyperplexity demo "question"`` and ``ipyperplexity serve``."""
+"""The command line: try it, serve the demo engine, log in, and see what is configured."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ipyperplexity.errors import Interrupted, PerplexityError
+from ipyperplexity.errors import Interrupted, InvalidRequestError, PerplexityError
+from ipyperplexity.notebook import remarks
+from ipyperplexity.notebook.command_table import COMMANDS
 from ipyperplexity.version import __version__
 
 DEMO_QUESTION = "What does the with statement do?"
@@ -26,7 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ipyperplexity",
-        description="Ask Perplexity in a notebook cell; here: try it, or serve the demo engine.",
+        description=(
+            "Ask Perplexity in a notebook cell; here: try it, log in, serve the demo engine."
+        ),
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -52,6 +57,15 @@ def _parser() -> argparse.ArgumentParser:
         "--corpus", type=Path, metavar="DIR", help="answer from this folder of Markdown or text"
     )
     serve.set_defaults(run=_serve)
+
+    # Their arguments are those of the magic's commands of the same names, which read them.
+    for name, run in _AS_IN_A_NOTEBOOK.items():
+        known = COMMANDS[name]
+        command = commands.add_parser(
+            name, help=known.about, prefix_chars="\0", add_help=False, usage=known.usage
+        )
+        command.add_argument("arguments", nargs="*", help=argparse.SUPPRESS)
+        command.set_defaults(run=run)
     return parser
 
 
@@ -104,15 +118,64 @@ def _serve(options: argparse.Namespace) -> int:
     return 0
 
 
+def _login(options: argparse.Namespace) -> int:
+    from ipyperplexity.notebook.login import run_login
+
+    run_login(options.arguments)
+    return 0
+
+
+def _logout(options: argparse.Namespace) -> int:
+    from ipyperplexity.notebook.login import run_logout
+
+    run_logout(options.arguments)
+    return 0
+
+
+def _config(options: argparse.Namespace) -> int:
+    from ipyperplexity.notebook.config_command import run_config
+
+    run_config(options.arguments)
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    from ipyperplexity.client import status
+
+    if options.arguments:
+        is_help = options.arguments[0] in ("-h", "--help")
+        usage = f"usage: ipyperplexity {COMMANDS['status'].usage}"
+        print(usage, file=sys.stdout if is_help else sys.stderr)
+        return 0 if is_help else 2
+    found = status()
+    print(found)
+    return 0 if found else 1
+
+
+_AS_IN_A_NOTEBOOK: dict[str, Callable[[argparse.Namespace], int]] = {
+    "login": _login,
+    "logout": _logout,
+    "config": _config,
+    "status": _status,
+}
+
+
 def run() -> None:
     """Entry point: errors are a sentence, an interrupt is an exit code."""
+    remarks.register()
     try:
-        code = main()
+        try:
+            code = main()
+        finally:
+            sys.stdout.flush()  # here, and not at the end, where nobody catches what it raises
     except PerplexityError as error:
         print(f"ipyperplexity: {error}", file=sys.stderr)
-        code = 1
+        code = 2 if isinstance(error, InvalidRequestError) else 1
     except (KeyboardInterrupt, Interrupted):
         code = 130
+    except BrokenPipeError:  # who reads has seen enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
     sys.exit(code)
 
 

@@ -188,3 +188,167 @@ def test_a_screen_that_lacks_a_character_gets_the_whole_answer(home: Path) -> No
     assert done.returncode == 0, done.stderr
     assert b"anonymous" in done.stdout and b"docs.python.org" in done.stdout
     assert b"Traceback" not in done.stdout + done.stderr
+
+
+# --- login, logout, config, status -----------------------------------------------------------
+
+KEY = "pplx-" + "5ecre7" * 8
+
+
+class Shell:
+    """Commands of one user, whose settings are kept."""
+
+    def __init__(self, home: Path, state: Path) -> None:
+        self.home = home
+        self.environment = {
+            **environment(home),
+            "IPYPERPLEXITY_HOME": str(state),
+            "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
+        }
+
+    def run(self, *arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [*COMMAND, *arguments],
+            env=self.environment,
+            cwd=self.home,
+            input=text,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=60,
+            check=False,
+        )
+        assert KEY not in done.stdout + done.stderr and "Traceback" not in done.stderr
+        return done
+
+
+@pytest.fixture
+def shell(home: Path, tmp_path: Path) -> Shell:
+    return Shell(home, tmp_path / "state")
+
+
+def test_a_key_comes_through_a_pipe_is_used_and_is_forgotten_again(shell: Shell) -> None:
+    before = shell.run("status")
+    assert before.returncode == 1 and "missing-credential" in before.stdout
+    assert "ipyperplexity login" in before.stdout and before.stderr == ""
+    assert shell.run("login", text=f"{KEY}\n").returncode == 0
+    after = shell.run("status")
+    assert after.returncode == 0 and "set, from the file" in after.stdout
+    gone = shell.run("logout")
+    assert gone.returncode == 0 and "The stored API key is deleted." in gone.stdout
+    assert shell.run("status").returncode == 1
+    assert "No API key was stored." in shell.run("logout").stdout
+
+
+def test_nothing_piped_in_is_no_login(shell: Shell) -> None:
+    done = shell.run("login")
+    assert done.returncode == 1 and "PERPLEXITY_API_KEY" in done.stderr and done.stdout == ""
+    assert shell.run("login", text="two words\n").returncode == 1
+    assert shell.run("status").returncode == 1
+
+
+def test_what_is_set_up_wrongly_is_told_by_the_status(shell: Shell) -> None:
+    shell.environment |= {"PERPLEXITY_API_KEY": KEY, "PERPLEXITY_BASE_URL": "http://example.org"}
+    done = shell.run("status")
+    assert done.returncode == 1 and "misconfigured" in done.stdout
+    assert "PERPLEXITY_BASE_URL" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["login", KEY],
+        ["login", "--nonsense"],
+        ["logout", "--nonsense"],
+        ["status", "now"],
+        ["config", "recencey=month"],
+        ["config", "recency=fortnight"],
+        ["config", f"api_key={KEY}"],
+        ["config", "--shwo"],
+    ],
+)
+def test_wrong_use_of_a_command_is_explained_exits_with_2_and_changes_nothing(
+    shell: Shell, tmp_path: Path, arguments: list[str]
+) -> None:
+    done = shell.run(*arguments)
+    assert done.returncode == 2 and done.stderr and done.stdout == ""
+    assert not list(tmp_path.glob("state/config/*.json"))
+
+
+@pytest.mark.parametrize("name", ["login", "logout", "config", "status"])
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_each_command_explains_itself(shell: Shell, name: str, flag: str) -> None:
+    done = shell.run(name, flag)
+    assert done.returncode == 0 and name in done.stdout and done.stderr == ""
+
+
+def test_a_default_is_set_and_shown(shell: Shell) -> None:
+    assert "recency is now month" in shell.run("config", "recency=month").stdout
+    assert shell.run("config", "system=You are terse = short.").returncode == 0
+    assert shell.run("config", "recency").stdout == "recency: month (file)\n"
+    shown = shell.run("config", "--show").stdout
+    assert "You are terse = short." in shown and "month" in shown
+    asked = shell.run("config")
+    assert asked.returncode == 0 and "config model=NAME" in asked.stdout
+
+
+@pytest.mark.parametrize("unbuffered", ["1", ""])
+@pytest.mark.parametrize("arguments", [["config", "--show"], ["status"], ["login", "-h"], ["-h"]])
+def test_a_reader_that_goes_away_is_no_failure(
+    shell: Shell, arguments: list[str], unbuffered: str
+) -> None:
+    read, write = os.pipe()
+    os.close(read)  # as `head` does when it has seen enough
+    try:
+        done = subprocess.run(
+            [*COMMAND, *arguments],
+            env={**shell.environment, "PYTHONUNBUFFERED": unbuffered},
+            stdout=write,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(write)
+    assert done.returncode == 0 and done.stderr == b""
+
+
+def test_a_remark_is_a_line_without_a_place_in_our_code(shell: Shell, tmp_path: Path) -> None:
+    shell.run("login", text=KEY)
+    (tmp_path / "state" / "config" / "api-key.json").write_text("{damaged")
+    done = shell.run("status")
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("PerplexityWarning: The file of the stored API key is damaged.")
+
+
+def test_a_key_typed_on_a_terminal_is_never_shown(shell: Shell) -> None:
+    pexpect = pytest.importorskip("pexpect")
+    child = pexpect.spawn(
+        COMMAND[0],
+        [*COMMAND[1:], "login"],
+        env={**shell.environment, "TERM": "xterm"},
+        encoding="utf-8",
+        timeout=60,
+    )
+    child.expect(r"hidden\):")
+    child.waitnoecho()
+    child.sendline(KEY)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0 and "The API key is now in" in child.before
+    assert KEY not in child.before
+    assert shell.run("status").returncode == 0
+
+
+def test_ctrl_c_at_the_prompt_is_an_exit_code(shell: Shell) -> None:
+    pexpect = pytest.importorskip("pexpect")
+    child = pexpect.spawn(
+        COMMAND[0], [*COMMAND[1:], "login"], env=shell.environment, encoding="utf-8", timeout=60
+    )
+    child.expect(r"hidden\):")
+    child.waitnoecho()
+    child.sendintr()
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 130 and "Traceback" not in child.before
+    assert shell.run("status").returncode == 1

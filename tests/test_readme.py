@@ -10,7 +10,8 @@ import pytest
 
 import ipyperplexity as pplx
 from ipyperplexity import errors
-from ipyperplexity.notebook.line import BY_SPELLING, COMMANDS
+from ipyperplexity.notebook.command_table import COMMANDS
+from ipyperplexity.notebook.line import BY_SPELLING
 from ipyperplexity.question import OPTIONS
 
 ROOT = Path(__file__).parent.parent

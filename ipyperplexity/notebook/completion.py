@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from IPython.core.completer import SimpleCompletion, SimpleMatcherResult, context_matcher
 
-from ipyperplexity.notebook.line import BY_SPELLING, COMMANDS
+from ipyperplexity.backend_names import SEARCH
+from ipyperplexity.notebook.command_table import COMMANDS
+from ipyperplexity.notebook.line import BY_SPELLING, fits_search
 
 #: A line of ours, also one whose answer is assigned.
 _OURS = r"\s*(?:[^=%]+=\s*)?%%?perplexity\s"
@@ -33,14 +36,24 @@ def complete(line: str, word: str, namespace: Mapping[str, Any] | None = None) -
         return _starting(word, [name for name in answers if not name.startswith("_")])
     if flag is not None and flag.takes == "value":
         return _starting(word, flag.option.choices or flag.option.suggestions)
+    if words and words[0] in COMMANDS and not before.lstrip().startswith("%%"):
+        return _starting(word, COMMANDS[words[0]].words)
     if word.startswith("-"):
         spellings = [s for s in BY_SPELLING if s.startswith("--") or word == "-"]
+        if _is_search(words):
+            spellings = [s for s in spellings if fits_search(BY_SPELLING[s])]
         return _starting(word, spellings)
     if not words and not before.lstrip().startswith("%%"):
         return _starting(word, COMMANDS)
-    if len(words) == 1 and words[0] in COMMANDS:
-        return _starting(word, [argument for argument in COMMANDS[words[0]] if argument])
     return []
+
+
+def _is_search(words: list[str]) -> bool:
+    options = " ".join(words).replace("=", " ").split()
+    return any(
+        value == SEARCH and option in BY_SPELLING and BY_SPELLING[option].name == "backend"
+        for option, value in pairwise(options)
+    )
 
 
 def _starting(word: str, candidates: Iterable[str]) -> list[str]:

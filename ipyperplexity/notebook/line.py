@@ -9,13 +9,16 @@ from __future__ import annotations
 import difflib
 import keyword
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ipyperplexity.backend_names import BACKEND_NAMES, SEARCH
 from ipyperplexity.errors import InvalidRequestError
+from ipyperplexity.notebook.command_table import COMMANDS, command_lines, read_command
 from ipyperplexity.option_checks import Option
 from ipyperplexity.question import OPTIONS
+from ipyperplexity.search_query import OTHER_NAMES, SEARCH_OPTIONS
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,10 @@ MAGIC_FLAGS = (
     Flag(
         "backend",
         Option(
-            "Whom to ask: agent or demo.", ("-b", "--backend"), "NAME", choices=("agent", "demo")
+            "Whom to ask: agent, chat, web or demo; search: sources alone, without an answer.",
+            ("-b", "--backend"),
+            "NAME",
+            choices=(*BACKEND_NAMES, SEARCH),
         ),
     ),
     Flag(
@@ -56,36 +62,31 @@ MAGIC_FLAGS = (
         "maybe",
     ),
     Flag("new", Option("Start afresh, whatever --continue a setting says.", ("--new",)), "nothing"),
+    Flag(
+        "background",
+        Option("Leave it to the service, and go on: the cell's value is a Job.", ("--background",)),
+        "nothing",
+    ),
     Flag("no_stream", Option("Wait for the whole answer.", ("--no-stream",)), "nothing"),
     Flag("no_vars", Option("Leave {{name}} as it is.", ("--no-vars",)), "nothing"),
     Flag("raw", Option("Show the answer's Markdown as plain text.", ("--raw",)), "nothing"),
 )
 QUESTION_FLAGS = tuple(Flag(name, option) for name, option in OPTIONS.items() if option.flags)
-FLAGS = (*QUESTION_FLAGS, *MAGIC_FLAGS)
+_ASKING = {spelling for flag in (*QUESTION_FLAGS, *MAGIC_FLAGS) for spelling in flag.option.flags}
+#: Options of a search that a question does not have.
+SEARCH_FLAGS = tuple(
+    Flag(name, option)
+    for name, option in SEARCH_OPTIONS.items()
+    if option.flags and not _ASKING.intersection(option.flags)
+)
+#: What a search takes several of and a question one.
+_LISTED_IN_SEARCH = tuple(
+    name
+    for name, option in OPTIONS.items()
+    if not option.repeatable and SEARCH_OPTIONS.get(OTHER_NAMES.get(name, name), option).repeatable
+)
+FLAGS = (*QUESTION_FLAGS, *MAGIC_FLAGS, *SEARCH_FLAGS)
 BY_SPELLING: dict[str, Flag] = {spelling: flag for flag in FLAGS for spelling in flag.option.flags}
-
-#: Command -> what may follow it; anything else makes the line a question.
-COMMANDS: dict[str, tuple[str, ...]] = {
-    "status": ("",),
-    "demo": ("", "on", "off"),
-    "last": ("",),
-    "help": ("", "options", "commands", "examples", "status", "demo", "last", *OPTIONS),
-}
-COMMAND_HELP = {
-    "status": "what is configured and, if something is missing, what to do",
-    "demo [on|off]": "ask the offline demo engine: no key, no network",
-    "last": "the newest answer, also a stopped or broken one",
-    "help [topic]": "options, commands, examples, or the name of one of these",
-}
-#: Words that a user may well take for commands. Alone on a line they are refused: asking the
-#: service what "login" means would cost money and help nobody.
-NO_COMMANDS = (
-    *("login", "logout", "config", "models", "usage", "history"),
-    *("jobs", "panel", "cache", "record", "replay"),
-)
-_NO_COMMAND = re.compile(
-    rf"({'|'.join(NO_COMMANDS)})(?:\s+(?:--?[a-z][\w-]*(?:[ =]\d+)?|\S+\.tape|stop))*"
-)
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,9 @@ class Line:
     Attributes
     ----------
     question : dict
-        Options of the Question.
+        Options of the Question, or of a search that have the same flags.
+    search : dict
+        Options that only a search has.
     magic : dict
         Options of the magic itself.
     text : str
@@ -111,6 +114,12 @@ class Line:
     text: str = ""
     notices: tuple[str, ...] = ()
     literal: bool = False
+    search: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_search(self) -> bool:
+        """Whether it asks for sources alone."""
+        return self.magic.get("backend") == SEARCH
 
     @property
     def command(self) -> tuple[str, str] | None:
@@ -121,37 +130,9 @@ class Line:
         InvalidRequestError
             If it looks like a command and there is no such command.
         """
-        if self.literal or self.question or self.magic:
+        if self.literal or self.question or self.magic or self.search:
             return None
-        word, *arguments = self.text.split(maxsplit=1) or [""]
-        argument = arguments[0] if arguments else ""
-        if argument in COMMANDS.get(word, ()):
-            return word, argument
-        _refuse_slip(word, argument, self.text)
-        if match := _NO_COMMAND.fullmatch(self.text):
-            raise InvalidRequestError(
-                f"{match[1]}: there is no such command in this version.",
-                field="question",
-                hint=f"%perplexity help commands lists them. To ask it: %perplexity -- {self.text}",
-            )
-        return None
-
-
-def _refuse_slip(word: str, argument: str, text: str) -> None:
-    """Refuse a slip of the keyboard that would be sent, and paid for, as a question."""
-    near: list[str] = []
-    if not argument:
-        near = difflib.get_close_matches(word.lower(), COMMANDS, 1, 0.8)
-    elif word.lower() in COMMANDS and len(argument.split()) == 1:
-        known = [topic for topic in COMMANDS[word.lower()] if topic]
-        near = difflib.get_close_matches(argument.lower(), known, 1, 0.6)
-        near = [f"{word.lower()} {topic}" for topic in near]
-    if near:
-        raise InvalidRequestError(
-            f"{text}: there is no such command. Did you mean %perplexity {near[0]}?",
-            field="question",
-            hint=f"To ask it as a question: %perplexity -- {text}",
-        )
+        return read_command(self.text)
 
 
 _WORD = re.compile(r"""\s*(?:"([^"\n]*)"|'([^'\n]*)'|(\S+))""")
@@ -184,6 +165,7 @@ def parse(line: str, is_answer: Callable[[str], bool] = lambda name: False) -> L
         return Line(text="help")
     question: dict[str, Any] = {}
     magic: dict[str, Any] = {}
+    search: dict[str, Any] = {}
     position = 0
     while match := _OPTION.match(line, position):
         # The Python way of writing a name is taken too: --max_tokens is --max-tokens.
@@ -199,16 +181,57 @@ def parse(line: str, is_answer: Callable[[str], bool] = lambda name: False) -> L
             value, position = _value(flag, spelling, line, position)
         elif flag.takes == "maybe":
             value, position = _maybe(flag, spelling, line, position, attached, is_answer)
-        target = question if flag.name in OPTIONS and flag.name != "follow" else magic
+        kinds = ((QUESTION_FLAGS, question), (SEARCH_FLAGS, search), (MAGIC_FLAGS, magic))
+        target = next(values for flags, values in kinds if flag in flags)
         if flag.option.repeatable:
             target.setdefault(flag.name, []).append(value)
+        elif flag.name in _LISTED_IN_SEARCH and flag.name in target:
+            target[flag.name] += f", {value}"  # which a question refuses, and says why
         else:
             target[flag.name] = value
     rest = line[position:].strip()
     literal = re.match(r"--(\s|$)", rest) is not None
-    if literal:
-        return Line(question, magic, rest[2:].strip(), literal=True)
-    return Line(question, magic, rest, _late_options(rest))
+    parsed = Line(
+        question,
+        magic,
+        rest[2:].strip() if literal else rest,
+        () if literal else _late_options(rest),
+        literal=literal,
+        search=search,
+    )
+    _check_kind(parsed)
+    return parsed
+
+
+#: Options of the cell that mean nothing for a search.
+_NOT_FOR_SEARCH = ("follow", "new", "background", "no_stream", "raw")
+
+
+def fits_search(flag: Flag) -> bool:
+    """Whether a search has the option."""
+    if flag in MAGIC_FLAGS:
+        return flag.name not in _NOT_FOR_SEARCH
+    return OTHER_NAMES.get(flag.name, flag.name) in SEARCH_OPTIONS
+
+
+def _check_kind(line: Line) -> None:
+    """Refuse what a search has and a question has not, or the other way round."""
+    if not line.is_search:
+        for name in line.search:
+            spelling = SEARCH_OPTIONS[name].flags[0]
+            raise InvalidRequestError(
+                f"{spelling}: only a search has it.",
+                field=name,
+                hint=f"%perplexity -b search {spelling} ... finds sources, without an answer.",
+            )
+        return
+    for flag in FLAGS:
+        if flag.name in {**line.question, **line.magic} and not fits_search(flag):
+            raise InvalidRequestError(
+                f"{flag.option.flags[-1]}: a search has no such option.",
+                field=flag.name,
+                hint="%perplexity help search lists those that it has.",
+            )
 
 
 _HELP_SPELLINGS = ("-h", "--help")
@@ -290,17 +313,14 @@ def option_lines(flags: tuple[Flag, ...] = FLAGS, indent: str = "  ") -> str:
     return "\n".join(lines)
 
 
-def command_lines(table: Mapping[str, str] = COMMAND_HELP, indent: str = "  ") -> str:
-    """Return the help text of commands."""
-    return "\n".join(f"{indent}%perplexity {name:<16} {about}" for name, about in table.items())
-
-
 EXAMPLES = """\
   %%perplexity --recency month -o news
   What changed in Python packaging?
 
   answer = %perplexity -m fast --domain docs.python.org What is a lambda?
   answer.to_pandas()
+
+  sources = %perplexity -b search --limit 5 python packaging news
 
   %%perplexity -c
   And how do I use it with sorted()?
@@ -310,12 +330,14 @@ EXAMPLES = """\
 
 
 def help_text(topic: str = "") -> str:
-    """Return the help of the magic: all of it, or ``options``, ``commands``, ``examples``."""
+    """Return the help of the magic: all of it, or a topic: ``options``, ``search`` ...."""
     parts = {
         "options": "Options of a question:\n"
         + option_lines(QUESTION_FLAGS)
         + "\n\nOptions of the cell:\n"
         + option_lines(MAGIC_FLAGS),
+        "search": "Options of %perplexity -b search QUERY (a cell may hold up to 5, one a line):\n"
+        + option_lines(tuple(Flag(n, o) for n, o in SEARCH_OPTIONS.items() if o.flags)),
         "commands": "Commands:\n" + command_lines(),
         "examples": "Examples:\n" + EXAMPLES,
     }
@@ -327,8 +349,11 @@ def help_text(topic: str = "") -> str:
     if topic in OPTIONS:
         return f"{topic}: {OPTIONS[topic].help} (In Python only.)"
     if topic in COMMANDS:
-        return command_lines({k: v for k, v in COMMAND_HELP.items() if k.split()[0] == topic}, "")
-    return _OVERVIEW + "\n\n".join(parts[part] for part in ("examples", "options", "commands"))
+        return command_lines({topic: COMMANDS[topic]}, "")
+    parts["search"] = "Options that only -b search has (help search lists all of them):\n"
+    parts["search"] += option_lines(SEARCH_FLAGS)
+    order = ("examples", "options", "search", "commands")
+    return _OVERVIEW + "\n\n".join(parts[part] for part in order)
 
 
 _OVERVIEW = """\

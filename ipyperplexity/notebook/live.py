@@ -18,17 +18,18 @@ from IPython.display import display
 
 from ipyperplexity.events import (
     Event,
-    Fetching,
-    ReasoningDelta,
     Retrying,
-    Searching,
     SourcesFound,
     Started,
     TextDelta,
+    TextReplaced,
+    ToolCalled,
+    ToolReturned,
 )
 from ipyperplexity.markup import page, terminal
 from ipyperplexity.markup.live import LiveMarkdown
 from ipyperplexity.markup.wrapping import WordWrapper
+from ipyperplexity.notebook.activity import Activity, doing
 
 if TYPE_CHECKING:
     from ipyperplexity.answer import Answer
@@ -43,8 +44,6 @@ UNWATCHED_INTERVAL = 1.0
 #: Seconds after which a request that has said nothing shows that it is alive.
 PATIENCE = 0.7
 _TICKER = 1.0
-_MAX_QUERIES = 3
-_MAX_WORDS = 80
 
 
 class Display(Protocol):
@@ -73,48 +72,6 @@ class QuietDisplay:
         """Do nothing."""
 
 
-class Activity:
-    """What the service is doing, in a few words."""
-
-    def __init__(self) -> None:
-        self._doing = "Asking"
-        self._n_sources = 0
-        self._writing = False
-
-    def event(self, event: Event) -> bool:
-        """Take note; return whether there is something new to say."""
-        before = (self._doing, self._n_sources)
-        if isinstance(event, SourcesFound):
-            self._n_sources = len(event.sources)
-        elif isinstance(event, Retrying):
-            self._doing = f"{event.reason} Retrying in {event.delay:.1f} s"
-        elif isinstance(event, TextDelta):
-            self._doing, self._writing = "Writing", True
-        elif not self._writing:
-            self._doing = _doing(event) or self._doing
-        return (self._doing, self._n_sources) != before
-
-    def words(self, seconds: float) -> str:
-        """Return a line such as ``Searching: rivers of Ghent · 12 sources · 3 s``."""
-        found = {0: [], 1: ["1 source"]}.get(self._n_sources, [f"{self._n_sources} sources"])
-        return " · ".join([self._doing, *found, f"{seconds:.0f} s"])
-
-
-def _doing(event: Event) -> str:
-    if isinstance(event, Searching):
-        more = len(event.queries) - _MAX_QUERIES
-        return f"Searching: {_few(event.queries)}" + (f" and {more} more" if more > 0 else "")
-    if isinstance(event, Fetching):
-        return f"Reading: {_few(event.urls)}"
-    if isinstance(event, ReasoningDelta):
-        return ""
-    return "Waiting for the service" if isinstance(event, Started) else ""
-
-
-def _few(texts: tuple[str, ...]) -> str:
-    return "; ".join(terminal.fit(text, _MAX_WORDS) for text in texts[:_MAX_QUERIES])
-
-
 class KernelDisplay:
     """One display handle in a notebook.
 
@@ -140,10 +97,7 @@ class KernelDisplay:
         self._stream = stream
         self._raw = raw
         self._floor = INTERVAL if watched else UNWATCHED_INTERVAL
-        self._markdown = LiveMarkdown(stream.sources.resolve)
-        self._plain = terminal.ControlStripper()
-        self._plain_text = ""
-        self._n_taken = 0
+        self._start_text()
         self._activity = Activity()
         self._handle: Any = None
         self._clock = clock
@@ -151,12 +105,20 @@ class KernelDisplay:
         self._drawn = 0.0
         self._due = False
 
+    def _start_text(self) -> None:
+        self._markdown = LiveMarkdown(self._stream.sources.resolve)
+        self._plain = terminal.ControlStripper()
+        self._plain_text = ""
+        self._taken: list[str] = []
+
     def event(self, event: Event) -> None:
         """Take note of what happened, and show it when it is time."""
-        if isinstance(event, TextDelta):
+        if isinstance(event, TextReplaced):
+            self._start_text()
+        if isinstance(event, TextDelta | TextReplaced):
             if not self._raw:
                 self._markdown.append(event.text)
-                self._n_taken += len(event.text)
+                self._taken.append(event.text)
             self._plain_text += self._plain.feed(event.text)
             self._due = True
         elif isinstance(event, SourcesFound):
@@ -181,8 +143,9 @@ class KernelDisplay:
         if self._raw:
             bundle = {"text/plain": answer.to_text(), "text/html": answer.to_html(self._body())}
         else:
-            # An interrupt may have come while a piece was taken or drawn: then draw it anew.
-            whole = answer.status != "stopped" and self._n_taken == len(answer.text)
+            # An interrupt may have come while a piece was taken or drawn, and an answer that broke
+            # off between two rounds has its markers numbered anew: then draw it anew.
+            whole = answer.status != "stopped" and "".join(self._taken) == answer.text
             body = self._markdown.finish() if whole else None
             bundle = {"text/plain": answer.to_text(), "text/html": answer.to_html(body)}
         self._show(bundle)
@@ -222,50 +185,99 @@ class TerminalDisplay:
     def __init__(self, stream: AnswerStream, out: TextIO | None = None) -> None:
         self._stream = stream
         self._out = out or sys.stdout
+        self._in_line = False
+        self._has_text = False
+        self._is_aside = False  # whether a line of our own stands below the text
+        self._given = ""  # all text so far, as it came
+        self._start_text()
+
+    def _start_text(self) -> None:
         self._stripper = terminal.ControlStripper()
         # A file or a pipe gets the text as it is; a screen gets lines that end at words.
         self._wrapper = WordWrapper(terminal.columns()) if self._out.isatty() else None
-        self._in_line = False
-        self._has_text = False
 
     def event(self, event: Event) -> None:
         """Print what is new."""
-        if isinstance(event, TextDelta):
-            if not self._has_text:
-                self._begin_text()
-            self._write_text(self._stripper.feed(event.text))
+        if isinstance(event, TextReplaced):
+            self._replace(event.text)
+        elif isinstance(event, TextDelta):
+            self._add(event.text)
         elif isinstance(event, SourcesFound):
             if self._in_line and not self._has_text:
-                self._write(f" · {len(event.sources)} sources\n")
+                self._write(f" \u00b7 {len(event.sources)} sources\n")
                 self._in_line = False
-        elif not self._has_text and (isinstance(event, Retrying) or _doing(event)):
+        elif isinstance(event, ToolCalled | Retrying):
+            self._say(doing(event))
+        elif isinstance(event, ToolReturned):
+            if event.error:
+                self._say(doing(event))
+        elif not self._has_text and (words := doing(event)):
             self._new_line()
-            if isinstance(event, Retrying):
-                self._write(terminal.status_text(f"{event.reason} Retrying in {event.delay:.1f} s"))
-            elif not isinstance(event, Started):
-                self._write(terminal.status_text(_doing(event)))
-            self._in_line = not isinstance(event, Started)
+            if not isinstance(event, Started):
+                self._write(terminal.status_text(words))
+                self._in_line = True
 
     def tick(self) -> None:
         """Nothing came for a moment: nothing to print."""
 
     def finish(self, answer: Answer) -> None:
-        """Print the rest: sources, remarks, status line."""
-        self._write_text(self._stripper.finish())
-        if self._wrapper is not None:
-            self._write(self._wrapper.finish())
+        """Print the rest: text, sources, function calls, remarks, status line."""
+        if answer.text != self._given:
+            self._replace(answer.text)
+        self._flush_text()
         if not _has_content(answer) and answer.error is not None:
             self._new_line()
             return
-        rest = terminal.answer_text(
-            "", answer.sources, status=answer.summary(), notices=answer.warnings
-        )
-        self._write(("\n\n" if self._has_text else "") + rest + "\n")
-
-    def _begin_text(self) -> None:
         self._new_line()
-        self._write("\n")
+        rest = terminal.answer_text(
+            "",
+            answer.sources,
+            status=answer.summary(),
+            notices=answer.warnings,
+            calls=answer.tool_calls,
+        )
+        gap = "\n" if self._is_aside else "\n\n" if self._has_text else ""
+        self._write(gap + rest + "\n")
+
+    def _add(self, text: str) -> None:
+        self._given += text
+        if self._is_aside:
+            # What parts this text from the one before it stands above our line already.
+            text = text.lstrip("\n")
+        if not text:
+            return
+        if self._is_aside:
+            self._write("\n")
+            self._is_aside = False
+        elif not self._has_text:
+            self._new_line()
+            self._write("\n")
         self._has_text = True
+        self._write_text(self._stripper.feed(text))
+
+    def _replace(self, text: str) -> None:
+        """Print what is new in a text that stands for all so far; what is printed stays printed."""
+        if text.startswith(self._given):
+            self._add(text[len(self._given) :])
+            return
+        self._say("The text was revised:")
+        self._given = ""
+        self._add(text)
+
+    def _say(self, words: str) -> None:
+        """Print a line of our own; it ends at once, as a function may print something too."""
+        self._flush_text()
+        self._new_line()
+        if self._has_text and not self._is_aside:
+            self._write("\n" if self._given.endswith("\n") else "\n\n")
+            self._start_text()
+            self._is_aside = True
+        self._write(terminal.status_text(words) + "\n")
+
+    def _flush_text(self) -> None:
+        self._write_text(self._stripper.finish())
+        if self._wrapper is not None:
+            self._write(self._wrapper.finish())
 
     def _new_line(self) -> None:
         if self._in_line:
@@ -293,7 +305,7 @@ def show(bundle: dict[str, str], **options: Any) -> Any:
 
 
 def _has_content(answer: Answer) -> bool:
-    return bool(answer.text or answer.sources)
+    return bool(answer.text or answer.sources or answer.tool_calls)
 
 
 def make_display(shell: Any, stream: AnswerStream, *, quiet: bool, raw: bool) -> Display:

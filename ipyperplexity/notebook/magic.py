@@ -6,7 +6,6 @@ into ``last`` before an error or an interrupt ends the cell.
 
 from __future__ import annotations
 
-import dataclasses
 import traceback
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -20,18 +19,18 @@ from IPython.core.magic import (
 )
 
 from ipyperplexity.errors import (
-    ConfigurationError,
     Interrupted,
     InvalidRequestError,
     PerplexityError,
 )
-from ipyperplexity.notebook import completion, question_mark
+from ipyperplexity.notebook import completion, question_mark, remarks, waiting
+from ipyperplexity.notebook.key_guard import refuse_key
 from ipyperplexity.notebook.line import Line, help_text, parse
 from ipyperplexity.notebook.settings import Settings, given_settings
+from ipyperplexity.search_query import search_defaults
 
 if TYPE_CHECKING:
     from ipyperplexity.answer import Answer
-    from ipyperplexity.backends import Status
     from ipyperplexity.client import Client
     from ipyperplexity.notebook.second_display import SecondDisplay
     from ipyperplexity.question import Question
@@ -76,34 +75,81 @@ class PerplexityMagics(Settings, Magics):  # type: ignore[misc, valid-type]
         parsed = parse(line, lambda name: _is_answer(namespace.get(name)))
         command = parsed.command if cell is None else None
         if command is not None:
-            name, argument = command
-            return getattr(self, f"_{name}")(argument)
+            from ipyperplexity.notebook.commands import run_command
+
+            return run_command(self, *command)
         text = "\n\n".join(part for part in (parsed.text, (cell or "").strip("\n")) if part.strip())
         if cell is not None and parsed.magic.get("follow") is True and not parsed.literal:
             _refuse_unknown_answer(parsed.text)
         if not text:
-            raise InvalidRequestError(
-                "question: there is none.",
-                field="question",
-                hint="%perplexity What is a lambda?   or   %perplexity help",
-            )
-        client = self._client(parsed.magic.get("backend"))
+            raise _nothing_asked(parsed)
+        if parsed.is_search:
+            return self._search(parsed, cell, namespace)
+        client = self.client(parsed.magic.get("backend"))
         question = self._question(client, parsed, text, namespace)
+        if parsed.magic.get("background"):
+            return self._leave(client, question, parsed)
         return self._run(client, question, parsed)
 
     # --- asking -------------------------------------------------------------------------------
 
-    def _client(self, backend: str | None = None) -> Client:
+    def client(self, backend: str | None = None) -> Client:
+        """Return the client that these settings make."""
         from ipyperplexity.client import Client
 
         backend = backend or self.backend or None
-        base_url = None if backend == "demo" else self.base_url or None
-        key = (backend, base_url, self.model, self.max_retries)
+        base_url = None if backend in _ADDRESSED else self.base_url or None
+        key = (backend, base_url, self.model, self.max_retries, self.budget)
         if key not in self._clients:
             self._clients[key] = Client(
-                backend=backend, base_url=base_url, model=self.model, max_retries=self.max_retries
+                backend=backend,
+                base_url=base_url,
+                model=self.model,
+                max_retries=self.max_retries,
+                budget=self.budget,
             )
         return self._clients[key]
+
+    def newest_answers(self) -> list[Answer]:
+        """Return the newest answer of a question, and of each client: it also knows its jobs'."""
+        found = (self.last, *(client.last for client in self._clients.values()))
+        return [answer for answer in found if answer is not None]
+
+    def _search(self, parsed: Line, cell: str | None, namespace: Mapping[str, Any]) -> Any:
+        """Search: a line is a query; a cell may hold several."""
+        from ipyperplexity.notebook.interpolate import interpolate
+
+        lines = [parsed.text, *(cell or "").splitlines()]
+        if not parsed.magic.get("no_vars"):
+            lines = [interpolate(line, namespace) for line in lines]
+        queries = [line.strip() for line in lines if line.strip()]
+        if not queries:
+            raise _nothing_asked(parsed)
+        refuse_key(" ".join(queries), literal=parsed.literal)
+        client = self.client()
+        if client.backend == "web":  # which has no search alone
+            client = self.client("agent")
+        given = {**parsed.question, **parsed.search}
+        options = search_defaults(given_settings(self, beside={}), given) | given
+        found = client.search(queries if len(queries) > 1 else queries[0], **options)
+        for notice in parsed.notices:
+            remarks.remark(notice)
+        return self._give(found, parsed)
+
+    def _leave(self, client: Client, question: Question, parsed: Line) -> Any:
+        """Leave a question to the service."""
+        job = client.submit(question, stream=True)
+        for notice in (*parsed.notices, *job.record.notices):
+            remarks.remark(notice)
+        return self._give(job, parsed)
+
+    def _give(self, value: Any, parsed: Line) -> Any:
+        """Keep a value in its variable; return it, unseen if it is asked for so."""
+        if name := parsed.magic.get("out"):
+            self.shell.user_ns[name] = value
+        if parsed.magic.get("quiet"):
+            self._suppress_second_display(value)
+        return value
 
     def _question(
         self, client: Client, parsed: Line, text: str, namespace: Mapping[str, Any]
@@ -112,6 +158,8 @@ class PerplexityMagics(Settings, Magics):  # type: ignore[misc, valid-type]
 
         if not parsed.magic.get("no_vars"):
             text = interpolate(text, namespace)
+        refuse_key(text, literal=parsed.literal)
+        refuse_key(parsed.question.get("system", ""), literal=True)
         options = {**given_settings(self, beside=parsed.question), **parsed.question}
         if "schema" in options:
             options["schema"] = look_up(options["schema"], namespace, "--schema", _SCHEMA_HINT)
@@ -121,7 +169,7 @@ class PerplexityMagics(Settings, Magics):  # type: ignore[misc, valid-type]
         return client.question(text, **options)
 
     def _follow(self, parsed: Line, namespace: Mapping[str, Any]) -> Answer | None:
-        wanted = parsed.magic.get("follow", self.conversation)
+        wanted = parsed.magic.get("follow", self._setting("conversation", False))
         if parsed.magic.get("new"):
             self._conversation = None
             return None
@@ -140,7 +188,7 @@ class PerplexityMagics(Settings, Magics):  # type: ignore[misc, valid-type]
         from ipyperplexity.notebook.live import make_display
 
         quiet = bool(parsed.magic.get("quiet"))
-        streaming = self.stream and not parsed.magic.get("no_stream")
+        streaming = self._setting("stream", True) and not parsed.magic.get("no_stream")
         running = client.stream(question, stream=streaming)
         running.warnings += parsed.notices
         display = make_display(self.shell, running, quiet=quiet, raw=bool(parsed.magic.get("raw")))
@@ -166,7 +214,15 @@ class PerplexityMagics(Settings, Magics):  # type: ignore[misc, valid-type]
         self._suppress_second_display(answer)
         return answer
 
-    def _suppress_second_display(self, answer: Answer) -> None:
+    def _setting(self, name: str, default: bool) -> bool:
+        given = getattr(self, name)
+        if given is None:
+            from ipyperplexity.stored_settings import load_settings
+
+            given = load_settings().get(name, default)
+        return bool(given)
+
+    def _suppress_second_display(self, answer: Any) -> None:
         from ipyperplexity.notebook.second_display import SecondDisplay
 
         if self._second_display is None:
@@ -180,53 +236,9 @@ class PerplexityMagics(Settings, Magics):  # type: ignore[misc, valid-type]
         if name:
             self.shell.user_ns[name] = answer
 
-    # --- commands -----------------------------------------------------------------------------
-
-    def _status(self, argument: str) -> Status:
-        problem: ConfigurationError | None = None
-        try:
-            client = self._client()
-        except ConfigurationError as error:
-            problem = error
-        else:
-            options = given_settings(self, beside={})
-            if self.conversation:
-                options["conversation"] = True
-            options.pop("model", None)  # shown on a line of its own
-            shown = ", ".join(f"{name}={value}" for name, value in options.items())
-            return dataclasses.replace(client.status(), options=shown)
-        from ipyperplexity.backends import Status
-
-        return Status(
-            "misconfigured",
-            self.backend or "agent",
-            self.base_url,
-            self.model or "",
-            "",
-            problem.message,
-            "%config PerplexityMagics shows the settings.",
-        )
-
-    def _demo(self, argument: str) -> None:
-        self.backend = "" if argument == "off" else "demo"
-        if self.backend:
-            print(
-                "Questions now go to the offline demo engine: it answers from Python's own docs.\n"
-                "%perplexity demo off goes back."
-            )
-        else:
-            print("The demo is off. " + repr(self._status("")).splitlines()[1].strip())
-
-    def _last(self, argument: str) -> Answer | None:
-        if self.last is None:
-            print("There is no answer yet.")
-        return self.last
-
-    def _help(self, argument: str) -> None:
-        print(help_text(argument))
-
     def close(self) -> None:
         """Stop what runs, forget the connections, leave the shell as it was."""
+        self.nest_asyncio = False  # which holds for the whole process
         if self._second_display is not None:
             self._second_display.close()
         for client in self._clients.values():
@@ -264,12 +276,26 @@ def _refuse_unknown_answer(word: str) -> None:
         )
 
 
+def _nothing_asked(parsed: Line) -> InvalidRequestError:
+    if parsed.is_search:
+        return InvalidRequestError(
+            "query: there is none.", field="query", hint="%perplexity -b search python news"
+        )
+    return InvalidRequestError(
+        "question: there is none.",
+        field="question",
+        hint="%perplexity What is a lambda?   or   %perplexity help",
+    )
+
+
 def _what_is_kept(answer: Answer) -> str:
     if not answer.text:
         return "no text had come."
     return f"{len(answer.text):,} characters are kept: %perplexity last"
 
 
+#: Backends with an address of their own, which a setting for a gateway does not move.
+_ADDRESSED = ("demo", "web")
 _SCHEMA_HINT = "Define it first: a dataclass, a TypedDict, a JSON schema or a dict of types."
 
 
@@ -280,6 +306,8 @@ def load(shell: Any) -> None:
     shell.register_magics(magics)
     completion.register(shell)
     question_mark.register(shell)
+    waiting.register(shell)
+    remarks.register()
 
 
 def unload(shell: Any) -> None:
@@ -294,3 +322,5 @@ def unload(shell: Any) -> None:
     shell.magics_manager.registry.pop(PerplexityMagics.__name__, None)
     completion.unregister(shell)
     question_mark.unregister(shell)
+    waiting.unregister()
+    remarks.unregister()

@@ -7,10 +7,7 @@ to a flag on the answer, which would be left set when the answer is not the cell
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from ipyperplexity.answer import Answer
+from typing import Any
 
 _MOMENTS = ("pre_execute", "post_execute")
 _HELD = ("write_output_prompt", "compute_format_data")
@@ -21,12 +18,12 @@ class SecondDisplay:
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
-        self._streamed: list[Answer] = []
+        self._streamed: list[Any] = []
         # Before, too: a callback between two cells may have streamed one.
         for moment in _MOMENTS:
             shell.events.register(moment, self.allow)
 
-    def suppress(self, answer: Answer) -> None:
+    def suppress(self, answer: Any) -> None:
         """Have the shell show this answer no second time, until the execution is over."""
         if not self._streamed:
             self._hold()

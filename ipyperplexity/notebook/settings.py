@@ -6,14 +6,28 @@ The key is deliberately no setting: ``%config PerplexityMagics`` prints all valu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from traitlets import Bool, Enum, HasTraits, Integer, TraitError, TraitType, Unicode, validate
+from traitlets import (
+    Bool,
+    Enum,
+    Float,
+    HasTraits,
+    Integer,
+    TraitError,
+    TraitType,
+    Unicode,
+    observe,
+    validate,
+)
 
+from ipyperplexity.backend_names import BACKEND_NAMES
 from ipyperplexity.errors import PerplexityError
 from ipyperplexity.notebook.line import QUESTION_FLAGS
-from ipyperplexity.question import OPTIONS, SEARCH_OPTIONS, Question
+from ipyperplexity.question import OPTIONS, Question
+from ipyperplexity.question import beside as defaults_beside
 
 #: Options of a single question only.
 _NOT_SETTINGS = {"schema"}
@@ -49,20 +63,63 @@ class OptionTrait(TraitType[Any, Any]):
 
 class _Own(HasTraits):
     backend = Enum(
-        ("", "agent", "demo"),
+        ("", *BACKEND_NAMES),
         "",
-        help="Whom to ask: agent, demo, or empty for IPYPERPLEXITY_BACKEND.",
+        help="Whom to ask: agent, chat, web, demo, or empty for IPYPERPLEXITY_BACKEND.",
     ).tag(config=True)
     base_url = Unicode("", help="Address of the service; empty for PERPLEXITY_BASE_URL.").tag(
         config=True
     )
-    max_retries = Integer(2, min=0, help="How often to send again what failed early.").tag(
-        config=True
-    )
-    stream = Bool(True, help="Whether to show the answer while it is written.").tag(config=True)
-    conversation = Bool(
-        False, help="Whether each question goes on from the last answer (--new starts afresh)."
+    max_retries = Integer(
+        None, min=0, allow_none=True, help="How often to send again what failed early; None for 2."
     ).tag(config=True)
+    budget = Float(
+        None,
+        allow_none=True,
+        help="US dollars that this kernel may spend: a question that would pass it is refused.",
+    ).tag(config=True)
+    nest_asyncio = Bool(
+        False,
+        help="Run coroutine tools on the kernel's own loop; needs ipyperplexity[nest].",
+    ).tag(config=True)
+    stream = Bool(
+        None,
+        allow_none=True,
+        help="Whether to show the answer while it is written; None for yes.",
+    ).tag(config=True)
+    conversation = Bool(
+        None,
+        allow_none=True,
+        help="Whether each question goes on from the last answer (--new starts afresh); "
+        "None for no.",
+    ).tag(config=True)
+
+    @validate("budget")
+    def _check_budget(self, proposal: Any) -> Any:
+        budget = proposal["value"]
+        if budget is not None and not 0 <= budget < math.inf:
+            raise SettingError(f"budget: got {budget}; allowed: US dollars from 0 up, or None.")
+        return budget
+
+    @validate("nest_asyncio")
+    def _check_nest(self, proposal: Any) -> Any:
+        problem = ""
+        if proposal["value"]:
+            from ipyperplexity.tools.coroutines import check_place
+
+            try:
+                check_place("kernel")
+            except ImportError as error:
+                problem = f"nest_asyncio: {error}"
+        if problem:
+            raise SettingError(problem)
+        return proposal["value"]
+
+    @observe("nest_asyncio")
+    def _place_coroutines(self, change: Any) -> None:
+        from ipyperplexity import tools
+
+        tools.run_coroutines_on = "kernel" if change["new"] else "helper thread"
 
     @validate("base_url")
     def _check_base_url(self, proposal: Any) -> Any:
@@ -86,17 +143,9 @@ def given_settings(settings: Any, beside: Mapping[str, Any]) -> dict[str, Any]:
     What a line says wins: a setting that could not stand beside it is left out.
     """
     values = {name: getattr(settings, name) for name in SETTINGS}
-    if beside.get("search") in ("no", "false", "off"):
-        left_out = set(SEARCH_OPTIONS)
-    else:
-        left_out = {name for given in beside for name in _REPLACES.get(given, ())}
-    return {
+    given = {
         name: value
         for name, value in values.items()
-        if value not in (None, ()) and name not in left_out
-        if not (name == "search" and value is True)
+        if value not in (None, ()) and not (name == "search" and value is True)
     }
-
-
-#: Option of a line -> settings that it replaces: a period is given in one way or the other.
-_REPLACES = {"recency": ("after", "before"), "after": ("recency",), "before": ("recency",)}
+    return defaults_beside(given, beside)

@@ -14,7 +14,9 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
+from ipyperplexity import spending
 from ipyperplexity.emulator import EmulatorServer
+from ipyperplexity.store import ledger
 from tests.notebook.kernels import Kernel, kernel_pythons
 
 #: Looks like no Perplexity key, so only knowing it can hide it.
@@ -65,6 +67,9 @@ def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PERPLEXITY_API_KEY", KEY)
     monkeypatch.setenv("IPYPERPLEXITY_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    # As in a new kernel: nothing has been asked yet, and nothing spent.
+    monkeypatch.setattr(ledger, "_ledger", ledger.Ledger())
+    monkeypatch.setattr(spending, "_account", spending._Account())
 
 
 @pytest.fixture

@@ -138,6 +138,11 @@ class Kernel:
         )
         assert cell.reply["status"] == "ok", cell.reply
 
+    def restart(self) -> None:
+        """End the kernel's process, and begin another one in its place."""
+        self.manager.restart_kernel(now=True)
+        self.client.wait_for_ready(timeout=PATIENCE)
+
     def send(self, code: str, *, allow_stdin: bool = True) -> Cell:
         """Send a cell and go on."""
         return Cell(self.client.execute(code, allow_stdin=allow_stdin), time.monotonic())

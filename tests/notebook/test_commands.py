@@ -11,18 +11,22 @@ from IPython.core.completer import provisionalcompleter
 
 from ipyperplexity.emulator import EmulatorServer
 from ipyperplexity.errors import InvalidRequestError
+from ipyperplexity.notebook.command_table import COMMANDS, NO_COMMANDS
 from ipyperplexity.notebook.completion import complete
-from ipyperplexity.notebook.line import COMMANDS, NO_COMMANDS
 from ipyperplexity.question import OPTIONS
 from tests.notebook.conftest import KEY, Session
 from tests.notebook.kernels import ROOT
 from tests.notebook.test_asking import asked, body
 
+#: Commands that ask somebody: the user, or the service what it has.
+ASKING = {"login", "config", "models"}
 
-def test_a_command_sends_nothing(session: Session, server: EmulatorServer) -> None:
-    for command, arguments in COMMANDS.items():
-        for argument in arguments:
-            session.good(f"%perplexity {command} {argument}")
+
+def test_a_command_sends_no_question(session: Session, server: EmulatorServer) -> None:
+    for name, command in COMMANDS.items():
+        for argument in ("", *command.words) if name not in ASKING else ("--help",):
+            if name != "models":
+                session.good(f"%perplexity {name} {argument}")
     session.good("%perplexity demo off")
     assert not server.requests
 

@@ -12,6 +12,7 @@ import pytest
 from ipyperplexity import errors
 from ipyperplexity.emulator import EmulatorServer
 from ipyperplexity.emulator.faults import Behavior
+from ipyperplexity.notebook import commands
 from tests.notebook.conftest import KEY, Ran, Session
 
 MODES = ("Plain", "Context", "Verbose", "Minimal")
@@ -211,8 +212,7 @@ def test_a_defect_of_ours_is_told_without_frames(
 ) -> None:
     session.good(f"secret = '{KEY}'")
     session.good(f"%xmode {mode}")
-    magics = session.shell.magics_manager.registry["PerplexityMagics"]
-    monkeypatch.setattr(magics, "_last", lambda argument: 1 / 0)
+    monkeypatch.setitem(commands._RUN, "last", lambda magics, arguments: 1 / 0)
     ran = session.run("%perplexity last")
     assert "ZeroDivisionError" in ran.out and "report it" in ran.out
     assert KEY not in ran.out and "local_ns" not in ran.out

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from ipyperplexity.errors import InvalidRequestError
-from ipyperplexity.notebook.line import FLAGS, NO_COMMANDS, help_text, parse
+from ipyperplexity.notebook.command_table import NO_COMMANDS
+from ipyperplexity.notebook.line import FLAGS, help_text, parse
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,10 @@ def test_two_dashes_end_the_options() -> None:
         ("--help", ("help", "")),
         ("-h", ("help", "")),
         ("last", ("last", "")),
+        ("login --web --force", ("login", "--web --force")),
+        ("config --show", ("config", "--show")),
+        ("config recency=month", ("config", "recency=month")),
+        ("usage --all", ("usage", "--all")),
     ],
 )
 def test_a_command_is_a_word_with_its_own_arguments(line: str, command: tuple[str, str]) -> None:
@@ -79,9 +84,7 @@ def test_a_word_with_more_after_it_is_a_question(line: str) -> None:
     assert parse(line).command is None
 
 
-@pytest.mark.parametrize(
-    "line", [*NO_COMMANDS, "login --web", "record talk.tape", "record stop", "cache --clear"]
-)
+@pytest.mark.parametrize("line", [*NO_COMMANDS, "record talk.tape", "record stop", "cache --clear"])
 def test_a_word_that_looks_like_a_command_is_refused_and_can_be_asked_with_two_dashes(
     line: str,
 ) -> None:

@@ -1,0 +1,121 @@
+"""What each command of ``%perplexity`` does: one function a command, in one table."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ipyperplexity.errors import ConfigurationError
+from ipyperplexity.notebook.line import help_text
+from ipyperplexity.notebook.settings import given_settings
+
+if TYPE_CHECKING:
+    from ipyperplexity.answer import Answer
+    from ipyperplexity.backends import Status
+    from ipyperplexity.jobs import Jobs
+    from ipyperplexity.models_table import Models
+    from ipyperplexity.notebook.magic import PerplexityMagics
+    from ipyperplexity.spending import UsageTable
+
+
+def run_command(magics: PerplexityMagics, name: str, arguments: str) -> Any:
+    """Run a command of the table and return its value, to be the value of the line."""
+    return _RUN[name](magics, arguments)
+
+
+def _status(magics: PerplexityMagics, arguments: str) -> Status:
+    problem: ConfigurationError | None = None
+    from ipyperplexity.notebook.in_effect import in_effect
+
+    try:
+        client = magics.client()
+    except ConfigurationError as error:
+        problem = error
+    else:
+        options = given_settings(magics, beside={})
+        own = {setting.name: setting for setting in in_effect(magics)}
+        for name in ("conversation", "budget"):
+            if own[name].origin != "default":
+                options[name] = own[name].value
+        options.pop("model", None)  # shown on a line of its own
+        shown = ", ".join(f"{name}={value}" for name, value in options.items())
+        return dataclasses.replace(client.status(), options=shown)
+    from ipyperplexity.backends import Status
+
+    return Status(
+        "misconfigured",
+        magics.backend or "agent",
+        magics.base_url,
+        magics.model or "",
+        "",
+        problem.message,
+        "%config PerplexityMagics shows the settings.",
+    )
+
+
+def _demo(magics: PerplexityMagics, arguments: str) -> None:
+    magics.backend = "" if arguments == "off" else "demo"
+    if magics.backend:
+        print(
+            "Questions now go to the offline demo engine: it answers from Python's own docs.\n"
+            "%perplexity demo off goes back."
+        )
+    else:
+        print("The demo is off. " + repr(_status(magics, "")).splitlines()[1].strip())
+
+
+def _login(magics: PerplexityMagics, arguments: str) -> None:
+    from ipyperplexity.notebook.login import run_login
+
+    run_login(arguments.split())
+
+
+def _logout(magics: PerplexityMagics, arguments: str) -> None:
+    from ipyperplexity.notebook.login import run_logout
+
+    run_logout(arguments.split())
+
+
+def _config(magics: PerplexityMagics, arguments: str) -> None:
+    from ipyperplexity.notebook.config_command import run_config
+
+    run_config(arguments.split(), magics)
+
+
+def _models(magics: PerplexityMagics, arguments: str) -> Models:
+    return magics.client().models()
+
+
+def _usage(magics: PerplexityMagics, arguments: str) -> UsageTable:
+    return magics.client().usage(everything=arguments == "--all")
+
+
+def _jobs(magics: PerplexityMagics, arguments: str) -> Jobs:
+    return magics.client().jobs()
+
+
+def _last(magics: PerplexityMagics, arguments: str) -> Answer | None:
+    answers = magics.newest_answers()
+    if not answers:
+        print("There is no answer yet.")
+        return None
+    return max(answers, key=lambda answer: answer.created.timestamp() + answer.elapsed)
+
+
+def _help(magics: PerplexityMagics, arguments: str) -> None:
+    print(help_text("" if arguments.startswith("-") else arguments))
+
+
+_RUN: dict[str, Callable[[Any, str], Any]] = {
+    "status": _status,
+    "demo": _demo,
+    "login": _login,
+    "logout": _logout,
+    "config": _config,
+    "models": _models,
+    "usage": _usage,
+    "jobs": _jobs,
+    "last": _last,
+    "help": _help,
+}
