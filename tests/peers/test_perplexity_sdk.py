@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import typing
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,16 +13,9 @@ from ipyperplexity import Answer, Client
 from ipyperplexity.emulator import Behavior, EmulatorServer
 from ipyperplexity.errors import AuthenticationError, InvalidRequestError, ServerError
 
-from .conftest import KEY, QUESTION
+from .conftest import KEY, OFFERED, QUESTION, SCHEMA, assert_is_wholly_typed
 
 perplexity = pytest.importorskip("perplexity", reason="the peer perplexityai is not installed")
-
-SCHEMA = {
-    "type": "object",
-    "properties": {"name": {"type": "string"}, "year": {"type": "integer"}},
-    "required": ["name", "year"],
-    "additionalProperties": False,
-}
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +33,6 @@ def sources_of(response: Any) -> list[tuple[int, str, str]]:
             for result in item.results
         }
     )
-
-
-def assert_is_wholly_typed(model: Any) -> None:
-    """Check a parsed reply again: the SDK itself takes what does not fit without a word."""
-    type(model).model_validate(model.to_dict())
 
 
 def test_a_whole_reply_reads_as_ours(sdk: Any, answer: Answer) -> None:
@@ -147,38 +135,6 @@ def test_a_background_run_can_be_cancelled(sdk: Any, engine: EmulatorServer) -> 
     assert sdk.responses.retrieve(run.id).status == "cancelled"
 
 
-REFUSED: list[tuple[str, str, Callable[[Any], Any]]] = [
-    (
-        "BadRequestError",
-        "nope",
-        lambda sdk: sdk.responses.create(preset="low", input="Why?", extra_body={"nope": 1}),
-    ),
-    (
-        "BadRequestError",
-        "model",
-        lambda sdk: sdk.responses.create(model="sonar", input="Why?"),
-    ),
-    ("NotFoundError", "", lambda sdk: sdk.responses.retrieve("resp_nobody")),
-    (
-        "AuthenticationError",
-        "",
-        lambda sdk: sdk.with_options(api_key="pplx-wrong").responses.create(
-            preset="low", input="Why?"
-        ),
-    ),
-]
-
-
-@pytest.mark.parametrize(("kind", "param", "call"), REFUSED, ids=["field", "model", "id", "key"])
-def test_a_refusal_arrives_as_the_error_that_it_is(
-    sdk: Any, kind: str, param: str, call: Callable[[Any], Any]
-) -> None:
-    with pytest.raises(getattr(perplexity, kind)) as caught:
-        call(sdk)
-    assert caught.value.body["error"].get("param", "") == param
-    assert caught.value.body["error"]["message"]
-
-
 def test_our_client_is_refused_for_the_same_reasons(engine: EmulatorServer, ours: Client) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         ours.ask("Why?", extra={"nope": 1})
@@ -201,11 +157,90 @@ def test_a_failed_run_is_a_failure_to_both(sdk: Any, ours: Client, engine: Emula
         list(sdk.responses.create(preset="low", input=QUESTION, stream=True))
 
 
-def test_search_results_and_models_are_typed(sdk: Any) -> None:
-    found = sdk.search.create(query="with statement", max_results=3)
-    assert_is_wholly_typed(found)
-    assert len(found.results) == 3
-    assert all(result.url.startswith("https://") for result in found.results)
+def test_the_background_run_of_a_stream_is_read_again_from_where_it_was_left(sdk: Any) -> None:
+    with sdk.responses.create(
+        preset="low", input=QUESTION, background=True, stream=True
+    ) as first_half:
+        begun = [next(first_half) for _ in range(8)]
+    run, last = begun[0].response.id, begun[-1].sequence_number
+    rest = list(sdk.responses.retrieve(run, stream=True, starting_after=last))
+    assert rest[0].sequence_number == last + 1
+    text = "".join(e.delta for e in [*begun, *rest] if e.type == "response.output_text.delta")
+    assert text == sdk.responses.retrieve(run).output_text != ""
+
+
+@pytest.mark.parametrize("by_id", [True, False], ids=["by id", "by items"])
+def test_a_function_is_called_and_its_result_is_used(
+    sdk: Any, engine: EmulatorServer, by_id: bool
+) -> None:
+    asked = {"model": "openai/gpt-6-luna", "tools": [{"type": "function", **OFFERED}]}
+    engine.next(Behavior(tool_rounds=1, tool_calls=2))
+    called = sdk.responses.create(**asked, input="What are 2 and 3?")
+    assert_is_wholly_typed(called)
+    calls = [item for item in called.output if item.type == "function_call"]
+    assert [(call.name, json.loads(call.arguments)) for call in calls] == [
+        ("add", {"a": 2, "b": 3})
+    ] * 2
+    results = [
+        {"type": "function_call_output", "call_id": call.call_id, "output": "five"}
+        for call in calls
+    ]
+    if by_id:
+        answered = sdk.responses.create(**asked, input=results, previous_response_id=called.id)
+    else:
+        turn = {"role": "user", "content": "What are 2 and 3?"}
+        made = [call.model_dump(include={"type", "call_id", "name", "arguments"}) for call in calls]
+        answered = sdk.responses.create(**asked, input=[turn, *made, *results])
+    assert_is_wholly_typed(answered)
+    assert answered.output_text.count("five") == 2
+
+
+def test_a_function_call_is_whole_in_the_stream(sdk: Any, engine: EmulatorServer) -> None:
+    engine.next(Behavior(tool_rounds=1))
+    events = list(
+        sdk.responses.create(
+            model="openai/gpt-6-luna",
+            input="What are 2 and 3?",
+            tools=[{"type": "function", **OFFERED}],
+            stream=True,
+        )
+    )
+    items = [event.item for event in events if event.type == "response.output_item.done"]
+    assert [json.loads(item.arguments) for item in items] == [{"a": 2, "b": 3}]
+    assert events[-1].response.output[0].call_id == items[0].call_id
+
+
+def test_a_run_of_the_engine_has_no_files(sdk: Any, answer: Answer) -> None:
+    files = sdk.responses.files.list(answer.id)
+    assert_is_wholly_typed(files)
+    assert files.data == []
+    with pytest.raises(perplexity.NotFoundError):
+        sdk.responses.files.list("resp_nobody")
+
+
+def test_the_headers_name_the_run_and_count_the_requests(sdk: Any) -> None:
+    raw = sdk.responses.with_raw_response.create(preset="low", input=QUESTION)
+    assert raw.headers["x-request-id"] == raw.parse().id.removeprefix("resp_")
+    limit, left, used = (
+        int(raw.headers[f"x-ratelimit-{name}"]) for name in ("limit", "remaining", "used")
+    )
+    assert limit == left + used
+
+
+def test_the_models_are_typed(sdk: Any) -> None:
     models = sdk.models.list()
     assert_is_wholly_typed(models)
-    assert models.data
+    assert {"perplexity/sonar", "openai/gpt-6-luna"} <= {model.id for model in models.data}
+
+
+def test_it_can_ask_without_blocking(engine: EmulatorServer, answer: Answer) -> None:
+    async def ask() -> tuple[str, str]:
+        async with perplexity.AsyncPerplexity(api_key=KEY, base_url=engine.url) as client:
+            whole = await client.responses.create(preset="low", input=QUESTION)
+            events = await client.responses.create(preset="low", input=QUESTION, stream=True)
+            deltas = [
+                event.delta async for event in events if event.type == "response.output_text.delta"
+            ]
+            return whole.output_text, "".join(deltas)
+
+    assert asyncio.run(ask()) == (answer.text, answer.text)
