@@ -9,6 +9,7 @@ a question.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sqlite3
 import threading
@@ -206,7 +207,12 @@ class Database:
 
     def _try_open(self) -> sqlite3.Connection:
         # Made with its mode before sqlite sees it; the -wal and -shm beside it take over the mode.
-        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, FILE_MODE))
+        # Only a new one: closing a file drops what sqlite has locked of it in this process (POSIX),
+        # and another process could then delete the -wal that a second Database writes to.
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, FILE_MODE))
+        if not os.access(self.path, os.R_OK | os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         if is_open_to_others(self.path):
             make_private(self.path)
         connection = sqlite3.connect(
