@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ipyperplexity.errors import AbortedError, PerplexityError
+from ipyperplexity.errors import AbortedError, Interrupted, PerplexityError
 from ipyperplexity.net import sessions, transport
 from ipyperplexity.net.address import is_loopback, join, shown
 from ipyperplexity.net.redact import BearerAuth, Secret, redact
@@ -139,12 +139,18 @@ class Service:
         ------
         PerplexityError
             As for a question.
+        Interrupted
+            On Ctrl-C (a ``KeyboardInterrupt``).
         """
         failure: PerplexityError | None = None
         try:
             return self._fetch(request, timeout)
         except PerplexityError as error:
             failure = error
+        except KeyboardInterrupt:
+            pass
+        if failure is None:
+            raise Interrupted("stopped")
         raise self.cleaned(failure)
 
     def _fetch(self, request: WireRequest, timeout: float) -> Any:

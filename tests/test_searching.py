@@ -431,7 +431,7 @@ def test_an_interrupt_ends_a_search_and_is_in_the_ledger() -> None:
     with RawServer(script) as server, client_for(server, budget=1.0) as client:
         thread = threading.Thread(target=interrupt)
         thread.start()
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(errors.Interrupted):
             client.search("dunes")
         thread.join()
         assert server.wait_for_disconnect()
