@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,7 +129,15 @@ class Status:
         return {name: fact for name, fact in facts.items() if fact}
 
     def __repr__(self) -> str:
-        return "\n".join(f"{name:>10}  {fact}" for name, fact in self.lines().items())
+        from ipyperplexity.markup import terminal
+
+        wrap = textwrap.TextWrapper(
+            terminal.columns(),
+            subsequent_indent=" " * 12,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        return "\n".join(wrap.fill(f"{name:>10}  {fact}") for name, fact in self.lines().items())
 
 
 def known_backend(name: Any, origin: str) -> str:

@@ -475,3 +475,11 @@ def test_a_copy_of_a_client_keeps_its_key_in_this_process() -> None:
 
 def test_the_demo_costs_nothing() -> None:
     assert pplx.demo().ask("What is a lambda?").usage.cost_usd == 0.0
+
+
+def test_a_long_hint_of_the_status_is_wrapped_below_itself(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = repr(Client().status()).splitlines()
+    begin = next(place for place, line in enumerate(lines) if line.startswith("what to do"))
+    assert all(len(line) <= 60 for line in lines)
+    assert lines[begin + 1].startswith(" " * 12) and lines[begin + 1][12] != " "

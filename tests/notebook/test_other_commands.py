@@ -109,12 +109,13 @@ def test_usage_goes_into_a_frame(session: Session, server: EmulatorServer) -> No
 
 
 def status(session: Session) -> dict[str, str]:
-    """Run ``status``; return its lines by name, having looked for secrets."""
+    """Run ``status``; return its facts by name, having looked for secrets."""
     ran = session.good("%perplexity status")
     for secret in (KEY, STORED, TOKEN):
         assert secret not in ran.out + repr(ran.result) + str(vars(ran.result))
-    lines = [line for line in ran.out.splitlines() if "  " in line.strip()]
-    return {line.split("  ")[0]: line.split("  ", 1)[1].strip() for line in map(str.strip, lines)}
+    facts: dict[str, str] = ran.result.lines()
+    assert all(name in ran.out for name in facts)
+    return facts
 
 
 def test_status_says_where_the_key_comes_from_and_never_what_it_is(
