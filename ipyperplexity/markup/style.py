@@ -49,6 +49,7 @@ _RULES = f"""\
 .pplx .pplx-sources li {{ margin: .2em 0; padding-left: .2em; }}
 .pplx .pplx-id, .pplx .pplx-day, .pplx small {{ opacity: .65; font-variant-numeric: tabular-nums; }}
 .pplx .pplx-day {{ white-space: nowrap; }}
+.pplx .pplx-sentence {{ min-width: 13em; }}
 .pplx small {{ font-size: .9em; margin-left: .3em; }}
 .pplx .pplx-uncited {{ opacity: .65; }}
 .pplx .pplx-uncited small {{ opacity: .9; }}

@@ -15,6 +15,7 @@ from .pieces import cut, fold, note, wrap
 #: Rows beyond which a table is folded.
 FOLD_TABLE = 20
 _CELL_LIMIT = 200
+_SENTENCE = 30
 
 
 def data_table(
@@ -91,7 +92,11 @@ def _is_number(value: object) -> bool:
 
 
 def _at(value: object, side: str) -> str:
-    return ' class="pplx-day"' if isinstance(value, dt.datetime) else side
+    if isinstance(value, dt.datetime):
+        return ' class="pplx-day"'
+    # Between short columns a sentence would be squeezed to a word a line.
+    is_sentence = isinstance(value, str) and len(value) > _SENTENCE
+    return ' class="pplx-sentence"' if is_sentence else side
 
 
 def _cell(value: object) -> str:
