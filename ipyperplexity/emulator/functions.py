@@ -7,6 +7,7 @@ says, a forced one at least once, and then the answer quotes what the functions 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -121,7 +122,28 @@ def read_results(
 def arguments_for(function: Json, question: str) -> str:
     """Return arguments that fit the parameters of a function, as JSON text."""
     shape = function.get("parameters") or {"type": "object"}
-    return json.dumps(fill(shape, [question], [], []), ensure_ascii=False)
+    return json.dumps(fill(shape, [subject(question)], [], []), ensure_ascii=False)
+
+
+_QUOTED = re.compile(r"[\"\u201c]([^\"\u201c\u201d]{1,60})[\"\u201d]")
+_NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][\w-]*(?: [A-Z][\w-]*)*")
+
+
+def subject(question: str) -> str:
+    """Return what a question is about, as text for a function; the question if that is not plain.
+
+    Examples
+    --------
+    >>> subject("What is the population of Ghent? Use population.")
+    'Ghent'
+    >>> subject("what now")
+    'what now'
+    """
+    found = _QUOTED.search(question)
+    if found:
+        return found[1]
+    name = _NAME.search(question)
+    return name[0] if name else question
 
 
 def quoted(results: Sequence[tuple[str, Any]]) -> str:
