@@ -211,6 +211,8 @@ class Database:
         # and another process could then delete the -wal that a second Database writes to.
         with contextlib.suppress(FileExistsError):
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, FILE_MODE))
+        if self.path.is_dir():  # sqlite would only say that it is unable to open it
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not os.access(self.path, os.R_OK | os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         if is_open_to_others(self.path):
