@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 from urllib.parse import urlsplit
 
-from ipyperplexity import connect, demo_engine, spending
+from ipyperplexity import connect, demo_engine, spending, web_notice
 from ipyperplexity.answer import Answer
 from ipyperplexity.answer_stream import AnswerStream, Call
 from ipyperplexity.auth.keys import KEY_VARIABLES, as_secret
@@ -222,7 +222,7 @@ class Client:
         asked = question.model or backend.default_model
         reserved = spending.reserve(self._budget_for(service), asked)
         if service.backend == "web":
-            running.warnings += _web_notice.take()
+            running.warnings += web_notice.web_notice.take()
         with self._lock:
             self._running.add(running)
         return running
@@ -350,6 +350,8 @@ class Client:
         finally:
             if job is None:
                 reserved.settle(cost)
+            else:
+                reserved.hold()
         return job
 
     def jobs(self) -> Jobs:
@@ -579,6 +581,8 @@ class Client:
             return self._session
 
     def _hand_over(self, answer: Answer, reserved: spending.Reservation) -> None:
+        if not answer.text:  # a failure shows no warnings
+            web_notice.web_notice.give_back(answer.warnings)
         answer.__dict__["_ask"] = self.ask
         self._last = answer
         reserved.finish(answer)
@@ -591,26 +595,6 @@ class Client:
         else:  # it was counted when it was new
             reserved.settle(0.0)
 
-
-class _WebNotice:
-    """What the first use of the web backend in a process says."""
-
-    def __init__(self) -> None:
-        self._unsaid = [WEB_NOTICE]
-
-    def take(self) -> list[str]:
-        """Return the notice, the first time; whoever asks at the same time gets none."""
-        try:
-            return [self._unsaid.pop()]  # atomic
-        except IndexError:
-            return []
-
-
-WEB_NOTICE = (
-    "The web backend is unofficial: perplexity.ai may change or refuse it any day, and "
-    "Perplexity's terms may not allow it for your account."
-)
-_web_notice = _WebNotice()
 
 #: All clients of this process, to make them safe after a fork.
 _clients: weakref.WeakSet[Client] = weakref.WeakSet()

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ipyperplexity import demo_engine
-from ipyperplexity.auth.keys import find_key, require_key
+from ipyperplexity.auth.keys import Credential, find_key, require_key
 from ipyperplexity.backends import BACKENDS, BASE_URL_VARIABLE
-from ipyperplexity.errors import ConfigurationError
+from ipyperplexity.errors import ConfigurationError, MissingCredentialError
 from ipyperplexity.net.address import check_base_url, is_loopback, shown
 from ipyperplexity.net.redact import BearerAuth, Secret
 from ipyperplexity.net.retry import RetryPolicy
@@ -19,6 +19,9 @@ from ipyperplexity.service import Service
 
 if TYPE_CHECKING:
     import requests
+
+#: Where a stored key may go, and below it.
+_SITE = "perplexity.ai"
 
 
 @dataclass(frozen=True)
@@ -113,14 +116,32 @@ def connect(settings: Settings, session: Callable[[], requests.Session]) -> Serv
             on_cookies=lambda lines: keep_rotated(login, lines),
         )
     secret = None
-    if kind == "key":
-        secret = require_key(settings.key).secret
-    elif kind == "key unless local":
-        local = is_loopback(urlsplit(url).hostname or "")
-        found = find_key(settings.key) if local else require_key(settings.key)
+    if kind in ("key", "key unless local"):
+        found = _key_for(settings, url)
         secret = found.secret if found else None
     auth, secrets = BearerAuth(secret), (secret,) if secret else ()
     return Service(settings.backend, url, session, auth, secrets, policy)
+
+
+def _key_for(settings: Settings, url: str) -> Credential | None:
+    """Return the key for an address; None where none is needed.
+
+    The key of ``%perplexity login`` is Perplexity's: a gateway or a local chat server is not told
+    it. (The embedded engine speaks the Agent API on this machine, and may be.)
+    """
+    host = urlsplit(url).hostname or ""
+    local, ours = is_loopback(host), host == _SITE or host.endswith(f".{_SITE}")
+    may_go_without = BACKENDS[settings.backend].credential == "key unless local" and local
+    stored = ours or (local and not may_go_without)
+    found = find_key(settings.key, stored=stored)
+    if found is not None or may_go_without:
+        return found
+    if stored:
+        return require_key(settings.key)
+    raise MissingCredentialError(
+        f"There is no API key for {host}: the stored one is Perplexity's, and goes nowhere else.",
+        hint="Give that server's key with api_key=... or PERPLEXITY_API_KEY.",
+    )
 
 
 def credential_origin(settings: Settings) -> str:
@@ -139,9 +160,8 @@ def credential_origin(settings: Settings) -> str:
 
         login = find_web_login()
         return f"set, from {login.origin}" if login else "not logged in"
-    credential = find_key(settings.key)
-    if credential is not None:
-        return f"set, from {credential.origin}"
-    url = address_unchecked(settings)
-    is_local = kind == "key unless local" and is_loopback(urlsplit(url).hostname or "")
-    return "none needed on this machine" if is_local else "not set"
+    try:
+        credential = _key_for(settings, address_unchecked(settings))
+    except MissingCredentialError:
+        return "not set"
+    return f"set, from {credential.origin}" if credential else "none needed on this machine"

@@ -91,6 +91,10 @@ class Reservation:
         _account.settle(self, self._estimate() if cost is None else cost)
         ledger().record(entry)
 
+    def hold(self) -> None:
+        """Count as running until settled, though nobody holds it: what it is for runs elsewhere."""
+        _account.hold(self)
+
     def _estimate(self) -> float:
         return self.usd or estimate_cost(self.asked_model, ledger()).usd
 
@@ -110,6 +114,13 @@ class _Account:
         self._spent = 0.0
         # Weakly: a question that nobody holds any more is over.
         self._running: weakref.WeakSet[Reservation] = weakref.WeakSet()
+        # A job runs on at the service whether or not somebody holds it here.
+        self._held: set[Reservation] = set()
+
+    def hold(self, reservation: Reservation) -> None:
+        with self._lock:
+            if not reservation._settled:
+                self._held.add(reservation)
 
     def spent(self) -> float:
         with self._lock:
@@ -135,6 +146,7 @@ class _Account:
                 return
             reservation._settled = True
             self._running.discard(reservation)
+            self._held.discard(reservation)
             if 0 < cost_usd < math.inf:
                 self._spent += cost_usd
 
@@ -142,6 +154,7 @@ class _Account:
         # What the parent has spent counts on; its running questions are the parent's.
         self._lock = threading.Lock()
         self._running = weakref.WeakSet()
+        self._held = set()
 
 
 _account = _Account()

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 import requests
 
-from ipyperplexity import Client, demo_engine, errors, spending
-from ipyperplexity import client as client_module
+from ipyperplexity import Client, demo_engine, errors, spending, web_notice
 from ipyperplexity.emulator import Behavior, EmulatorServer
 from ipyperplexity.question import Question
 from ipyperplexity.store import ledger as ledger_module
@@ -50,9 +49,9 @@ def afresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that has just started, of a user who has never asked."""
     monkeypatch.setattr(ledger_module, "_ledger", Ledger())
     monkeypatch.setattr(spending, "_account", spending._Account())
-    notice = client_module._WebNotice()
+    notice = web_notice.WebNotice()
     notice.take()
-    monkeypatch.setattr(client_module, "_web_notice", notice)
+    monkeypatch.setattr(web_notice, "web_notice", notice)
 
 
 @pytest.fixture
@@ -284,7 +283,9 @@ def test_the_models_of_the_agent_api_come_with_prices_and_what_each_cost_last(
     server: EmulatorServer,
 ) -> None:
     client = client_for(server)
-    cost = client.ask(QUESTION, model="low").usage.cost_usd
+    with RawServer(GOOD) as service:
+        cost = client_for(service).ask(QUESTION, model="low").usage.cost_usd
+    client.ask(QUESTION, model="fast")  # by the engine, whose prices are nobody's
     models = client.models()
     request = server.requests[-1]
     assert (request.method, request.path, request.authorized) == ("GET", "/v1/models", True)

@@ -52,11 +52,11 @@ def afresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def recorded(model: str, *costs: float | None, **facts: Any) -> None:
+def recorded(asked: str, *costs: float | None, **facts: Any) -> None:
     for minute, cost in enumerate(costs):
         at = NOON + dt.timedelta(minutes=minute)
         spending.ledger().record(
-            LedgerEntry("ask", asked_model=model, cost_usd=cost, at=at, **facts)
+            LedgerEntry("ask", asked_model=asked, cost_usd=cost, at=at, **facts)
         )
 
 
@@ -77,6 +77,7 @@ def test_a_question_is_expected_to_cost_the_most_that_its_last_five_did() -> Non
 def test_what_the_demo_shows_and_what_nobody_told_is_no_price() -> None:
     recorded("low", 0.0, backend="demo")
     recorded("low", None)
+    recorded("low", 7.0, model="demo/offline-search")  # an engine that was served on its own
     assert estimate_cost("low", spending.ledger()).usd == PRESET_USD["low"]
 
 
@@ -149,6 +150,17 @@ def test_what_is_running_counts_until_it_is_settled() -> None:
     first.settle(0.05)
     reserve(1.0, "high").settle(0.05)
     assert spent() == pytest.approx(0.1)
+
+
+def test_a_job_counts_until_it_is_settled_also_if_nobody_holds_it() -> None:
+    reserve(1.0, "high").hold()
+    gc.collect()
+    with pytest.raises(BudgetError, match="set aside for running"):
+        reserve(1.0, "high")
+    job = reserve(5.0, "high")
+    job.hold()
+    job.settle(0.05)
+    assert spent() == pytest.approx(0.05)
 
 
 def test_ten_questions_at_once_do_not_pass_the_budget_together() -> None:

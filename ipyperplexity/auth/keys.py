@@ -61,8 +61,15 @@ def _is_key(secret: Secret) -> bool:
     return key.isascii() and key.isprintable() and " " not in key
 
 
-def find_key(argument: Secret | None = None) -> Credential | None:
+def find_key(argument: Secret | None = None, *, stored: bool = True) -> Credential | None:
     """Return the key to use now, or None.
+
+    Parameters
+    ----------
+    argument : Secret, optional
+        One that was given on purpose.
+    stored : bool
+        Whether the one of ``%perplexity login`` counts: it is Perplexity's, and no other server's.
 
     Raises
     ------
@@ -75,10 +82,10 @@ def find_key(argument: Secret | None = None) -> Credential | None:
         secret = as_secret(os.environ.get(name), name)
         if secret is not None:
             return Credential(secret, name)
-    stored = load_key()
-    if stored is None:
+    kept = load_key() if stored else None
+    if kept is None:
         return None
-    key, place = stored
+    key, place = kept
     secret = as_secret(key, place)
     return Credential(secret, place) if secret is not None else None
 

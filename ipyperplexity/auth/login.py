@@ -9,6 +9,7 @@ stored, because the session is renewed as it is used.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -75,13 +76,26 @@ def login_key(ask: Callable[[], Secret]) -> str:
     ConfigurationError
         If that is no key, or cannot be stored.
     """
-    key = as_secret(ask(), "the prompt")
+    key = as_secret(_bare(ask()), "the prompt")
     if key is None or not key:
         raise MissingCredentialError(
             "No key was given; nothing has changed.",
             hint="Keys are made at perplexity.ai > API settings.",
         )
     return key_store.save_key(key)
+
+
+def _bare(given: Secret) -> Secret:
+    """Return a key without what was copied with it: a variable's name, quotation marks."""
+    return Secret(_AROUND.sub("", given.reveal().strip()).strip().strip("\"'"))
+
+
+_AROUND = re.compile(r"^(?:export\s+)?[A-Z][A-Z0-9_]*\s*=")
+
+
+def looks_like_ours(key: Secret) -> bool:
+    """Whether a key begins as Perplexity's do."""
+    return key.reveal().startswith("pplx-")
 
 
 def login_web(

@@ -135,12 +135,15 @@ def _flags(arguments: Sequence[str], known: dict[str, str], usage: str) -> froze
 
 
 def _login_key() -> None:
-    from ipyperplexity.auth.keys import KEY_VARIABLES
-    from ipyperplexity.auth.login import first_set, login_key
+    from ipyperplexity.auth.keys import KEY_VARIABLES, find_key
+    from ipyperplexity.auth.login import first_set, login_key, looks_like_ours
 
     asking = _Asking("PERPLEXITY_API_KEY")
     place = login_key(lambda: asking.hidden("Perplexity API key (hidden): "))
-    print(f"The API key is now in {place}; questions use it from now on.")
+    print(f"The API key is now in {place}; the first question will tell whether it is good.")
+    stored = find_key()
+    if stored is not None and stored.origin == place and not looks_like_ours(stored.secret):
+        print("It does not begin with pplx-, as Perplexity's keys do: is it the right one?")
     if name := first_set(KEY_VARIABLES)[0]:
         print(f"But {name} is set too, and comes first.")
 
@@ -180,7 +183,9 @@ def _report(outcome: LoggedIn) -> None:
     login = outcome.login
     who = f" as {login.email}" if login.email else ""
     if outcome.saved:
-        print(f"Logged in{who}. The login is in {login_file()}, for you alone to read.")
+        # Only a code by e-mail was granted by the site just now.
+        done = f"Logged in{who}." if login.email else f"Taken: {login.origin}. It is not checked."
+        print(f"{done} The login is in {login_file()}, for you alone to read.")
     else:
         print(
             f"There is a login{who} already: {login.origin}.\n"

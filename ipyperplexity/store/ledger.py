@@ -48,7 +48,10 @@ CREATE INDEX IF NOT EXISTS requests_by_session ON requests (session, "at");
 CREATE INDEX IF NOT EXISTS requests_by_notebook ON requests (notebook, "at");
 """
 _INSERT = f"INSERT INTO requests ({_NAMES}) VALUES ({', '.join('?' for _ in COLUMNS)})"
-_COSTS = "asked_model <> '' AND cost_usd IS NOT NULL AND backend <> 'demo'"
+#: Rows that tell a price: not the demo's, also where it is served on its own.
+_COSTS = (
+    "asked_model <> '' AND cost_usd IS NOT NULL AND backend <> 'demo' AND model NOT LIKE 'demo/%'"
+)
 
 
 class Ledger:
@@ -232,7 +235,8 @@ def _costs(rows: list[tuple[Any, ...]]) -> dict[str, tuple[float, dt.datetime]]:
 
 
 def _cost(entry: LedgerEntry) -> float | None:
-    return None if entry.backend == "demo" else entry.cost_usd
+    is_demo = entry.backend == "demo" or entry.model.startswith("demo/")
+    return None if is_demo else entry.cost_usd
 
 
 _ledger = Ledger()

@@ -67,7 +67,10 @@ def token_of(login: WebLogin) -> str:
 # --- the API key ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("given", [KEY, f" {KEY}\n"])
+@pytest.mark.parametrize(
+    "given",
+    [KEY, f" {KEY}\n", f"'{KEY}'", f'PERPLEXITY_API_KEY="{KEY}"', f"export PPLX_API_KEY = {KEY}"],
+)
 def test_a_key_is_stored_and_its_place_told(given: str) -> None:
     assert login_key(typed(given)).startswith("the file ")
     found = load_key()

@@ -25,6 +25,7 @@ from tests.support.raw_server import (
     RawConnection,
     RawRequest,
     RawServer,
+    agent_stream,
     http_head,
     http_response,
     in_turn,
@@ -72,12 +73,27 @@ def messages(server: RawServer, number: int = -1) -> list[dict[str, Any]]:
 
 
 def test_a_stored_key_is_used_until_it_is_replaced() -> None:
-    with RawServer(GOOD) as server, client_for(server, api_key=None) as client:
+    good = sse_response(agent_stream("So."))
+    with RawServer(good) as server, Client(base_url=server.url) as client:
         for key in (KEY, OTHER_KEY):
             save_key(Secret(key))
             client.ask("Why?")
     sent = [request.headers["Authorization"] for request in server.requests]
     assert sent == [f"Bearer {KEY}", f"Bearer {OTHER_KEY}"]
+
+
+def test_a_stored_key_is_perplexitys_and_no_other_server_is_told_it() -> None:
+    save_key(Secret(KEY))
+    with RawServer(GOOD) as server, client_for(server, api_key=None) as client:
+        assert client.ask("Why?").text == "So."
+        assert "none needed" in client.status().key
+    assert server.requests[0].headers["Authorization"] is None
+    elsewhere = Client(backend="chat", base_url="https://gateway.example/v1")
+    with pytest.raises(errors.MissingCredentialError, match=r"no API key for gateway\.example"):
+        elsewhere.ask("Why?")
+    assert elsewhere.status().state == "missing-credential"
+    site = Client(base_url="https://api.perplexity.ai").status()
+    assert site.state == "ready" and "set, from" in site.key
 
 
 def test_a_question_that_is_sent_again_keeps_its_key_and_its_address(

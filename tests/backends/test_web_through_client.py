@@ -18,16 +18,22 @@ from typing import Any
 import pytest
 import requests
 
-from ipyperplexity import Answer, Client, errors, spending
-from ipyperplexity import client as client_module
+from ipyperplexity import Answer, Client, errors, spending, web_notice
 from ipyperplexity.auth.login_record import WebLogin
 from ipyperplexity.auth.token_store import load_login, login_file, save_login
-from ipyperplexity.client import WEB_NOTICE
 from ipyperplexity.emulator import Behavior, EmulatorServer
 from ipyperplexity.net.redact import Secret
+from ipyperplexity.web_notice import WEB_NOTICE
 from tests.auth.signing_in import EMAIL, KEY, NEW, SESSION, TOKEN, shown, write_pi_login
 from tests.net.asking import eventually
-from tests.support.raw_server import HoldOpen, RawServer, Script, http_response, sse_response
+from tests.support.raw_server import (
+    HoldOpen,
+    RawServer,
+    Script,
+    http_response,
+    in_turn,
+    sse_response,
+)
 from tests.wire.consumer_streams import completed, frames, page, pending, source_block, text_block
 
 QUESTION = "What is a lambda?"
@@ -40,9 +46,9 @@ GOOD = sse_response([frames([completed(text_block(["It is so."], 0))])])
 @pytest.fixture(autouse=True)
 def notice_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
     """The warnings of a test are its own: the notice of the first use has been given."""
-    notice = client_module._WebNotice()
+    notice = web_notice.WebNotice()
     notice.take()
-    monkeypatch.setattr(client_module, "_web_notice", notice)
+    monkeypatch.setattr(web_notice, "web_notice", notice)
 
 
 @pytest.fixture
@@ -497,7 +503,7 @@ def test_no_refusal_takes_the_login_away(
 def test_the_first_use_in_a_process_says_that_it_is_unofficial(
     server: EmulatorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_module, "_web_notice", client_module._WebNotice())
+    monkeypatch.setattr(web_notice, "web_notice", web_notice.WebNotice())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Client(KEY, base_url=server.url).ask(QUESTION)  # another backend
@@ -516,7 +522,7 @@ def test_the_first_use_in_a_process_says_that_it_is_unofficial(
 def test_of_ten_first_uses_at_once_one_says_so(
     server: EmulatorServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_module, "_web_notice", client_module._WebNotice())
+    monkeypatch.setattr(web_notice, "web_notice", web_notice.WebNotice())
     begin = threading.Barrier(10)
 
     def use(number: int) -> Answer:
@@ -527,6 +533,16 @@ def test_of_ten_first_uses_at_once_one_says_so(
     with ThreadPoolExecutor(10) as pool:
         answers = list(pool.map(use, range(10)))
     assert sum(WEB_NOTICE in answer.warnings for answer in answers) == 1
+
+
+@pytest.mark.usefixtures("logged_in")
+def test_a_question_that_failed_has_not_shown_the_notice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_notice, "web_notice", web_notice.WebNotice())
+    with RawServer(in_turn([http_response(500, None, "busy")], GOOD)) as server:
+        with pytest.raises(errors.ServerError):
+            client_for(server).ask(QUESTION)
+        with pytest.warns(errors.PerplexityWarning, match=re.escape(WEB_NOTICE)):
+            assert client_for(server).ask(QUESTION).warnings == (WEB_NOTICE,)
 
 
 # --- time limits, stops -------------------------------------------------------------------------------

@@ -226,7 +226,7 @@ def test_a_kernel_asks_for_the_key_hidden(kernel: Kernel) -> None:
     cell = answer(kernel, "run_login([])", (KEY, True))
     assert cell.reply["status"] == "ok", cell.reply
     assert stored_key() == KEY
-    assert KEY not in str(cell.messages) and "questions use it" in cell.printed
+    assert KEY not in str(cell.messages) and "the first question will tell" in cell.printed
     history = kernel.run("print(list(get_ipython().history_manager.get_range(output=False)))")
     assert KEY not in history.printed
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ipyperplexity import Models, UsageTable
+from ipyperplexity import Client, Models, UsageTable
 from ipyperplexity.auth.key_store import save_key
 from ipyperplexity.auth.login_record import WebLogin
 from ipyperplexity.auth.token_store import save_login
@@ -23,6 +23,7 @@ from tests.notebook.conftest import KEY, Session
 from tests.notebook.kernels import Kernel
 from tests.notebook.test_asking import asked, body
 from tests.notebook.test_login import answer
+from tests.support.raw_server import RawServer, agent_stream, sse_response
 
 STORED = "pplx-" + "5ecre7" * 8
 
@@ -32,14 +33,18 @@ STORED = "pplx-" + "5ecre7" * 8
 def test_models_lists_what_can_be_asked_with_prices_and_the_last_cost(
     session: Session, server: EmulatorServer
 ) -> None:
-    cost = session.good("%perplexity -q -m fast What is a lambda?").result.usage.cost_usd
+    with RawServer(
+        sse_response(agent_stream("It is so."))
+    ) as service:  # the engine's own prices are nobody's
+        answer = Client(KEY, base_url=service.url).ask("What is a lambda?", model="fast")
+    cost = answer.usage.cost_usd
     ran = session.good("%perplexity models")
     models = ran.result
     assert isinstance(models, Models) and models.get("fast").last_cost_usd == cost
     assert models.presets["name"] == ["fast", "low", "medium", "high", "xhigh", "wide-research"]
     assert any(price for price in models["input_usd_per_1m"])
     assert "prices in USD per million tokens" in ran.out and f"{cost:.4g}" in ran.out
-    assert [request.path for request in server.requests[1:]] == ["/v1/models"]
+    assert [request.path for request in server.requests] == ["/v1/models"]
 
 
 def test_on_the_web_models_are_those_of_the_site_and_nobody_is_asked(
@@ -296,7 +301,7 @@ def test_a_key_that_is_logged_in_with_in_a_kernel_is_used_by_the_next_question(
     kernel.run("del os.environ['PERPLEXITY_API_KEY']")
     assert kernel.run("%perplexity Why?").error["ename"] == "MissingCredentialError"
     cell = answer(kernel, "%perplexity login", (KEY, True))
-    assert "questions use it from now on" in cell.printed
+    assert "the first question will tell" in cell.printed
     assert kernel.run("%perplexity What is a lambda?").reply["status"] == "ok"
     assert server.requests[-1].authorized
     shown = kernel.run("%perplexity status").outputs[0]["data"]["text/plain"]
