@@ -83,7 +83,7 @@ COMMANDS: dict[str, Command] = {
     "help": Command("help [topic]", "options, commands, examples, or the name of one of these"),
 }
 HELP_TOPICS = (*_TOPICS, *COMMANDS, *OPTIONS)
-COMMANDS["help"] = Command(COMMANDS["help"].usage, COMMANDS["help"].about, HELP_TOPICS)
+COMMANDS["help"] = Command(COMMANDS["help"].usage, COMMANDS["help"].about, HELP_TOPICS, r"[\w-]+")
 #: Words that a user may well take for commands. Alone on a line they are refused: asking the
 #: service what "panel" means would cost money and help nobody.
 NO_COMMANDS = ("history", "panel", "cache", "record", "replay")
@@ -122,6 +122,19 @@ def read_command(text: str) -> tuple[str, str] | None:
 def _refuse_slip(word: str, arguments: str, text: str) -> None:
     near: list[str] = []
     command = COMMANDS.get(word.lower())
+    if not arguments and (part := word.partition("."))[0] in COMMANDS and part[1]:
+        raise InvalidRequestError(
+            f"{text}: a command gives a value, and has no parts.",
+            field="question",
+            hint=f"value = %perplexity {part[0]}   and then   value.{part[2]}",
+        )
+    if word == "search" and arguments:
+        raise InvalidRequestError(
+            f"{text}: there is no such command.",
+            field="question",
+            hint=f"Pages alone: %perplexity -b search {arguments}   As a question: "
+            f"%perplexity -- {text}",
+        )
     if not arguments:
         near = difflib.get_close_matches(word.lower(), COMMANDS, 1, 0.8)
     elif command is not None and len(arguments.split()) == 1:

@@ -69,6 +69,8 @@ def _login(magics: PerplexityMagics, arguments: str) -> None:
     from ipyperplexity.notebook.login import run_login
 
     run_login(arguments.split())
+    if magics.backend == "demo" and "-h" not in arguments.split() and "--help" not in arguments:
+        print("Questions still go to the demo: %perplexity demo off goes back.")
 
 
 def _logout(magics: PerplexityMagics, arguments: str) -> None:
@@ -92,7 +94,13 @@ def _usage(magics: PerplexityMagics, arguments: str) -> UsageTable:
 
 
 def _jobs(magics: PerplexityMagics, arguments: str) -> Jobs:
-    return magics.client().jobs()
+    from ipyperplexity import demo_engine
+
+    jobs = magics.client().jobs()
+    for job in jobs.running:
+        if job.backend != "demo" or job.base_url == demo_engine.shared.url:
+            type(jobs)([job]).refresh()
+    return jobs
 
 
 def _last(magics: PerplexityMagics, arguments: str) -> Answer | None:

@@ -16,7 +16,7 @@ from typing import Any
 from ipyperplexity.backend_names import BACKEND_NAMES, SEARCH
 from ipyperplexity.errors import InvalidRequestError
 from ipyperplexity.notebook.command_table import COMMANDS, command_lines, read_command
-from ipyperplexity.option_checks import Option
+from ipyperplexity.option_checks import Option, did_you_mean, refuse
 from ipyperplexity.question import OPTIONS
 from ipyperplexity.search_query import OTHER_NAMES, SEARCH_OPTIONS
 
@@ -181,6 +181,9 @@ def parse(line: str, is_answer: Callable[[str], bool] = lambda name: False) -> L
             value, position = _value(flag, spelling, line, position)
         elif flag.takes == "maybe":
             value, position = _maybe(flag, spelling, line, position, attached, is_answer)
+        if flag.name == "backend" and value not in flag.option.choices:
+            near = did_you_mean(value, flag.option.choices)
+            raise refuse(spelling, value, ", ".join(flag.option.choices) + near)
         kinds = ((QUESTION_FLAGS, question), (SEARCH_FLAGS, search), (MAGIC_FLAGS, magic))
         target = next(values for flags, values in kinds if flag in flags)
         if flag.option.repeatable:
@@ -353,7 +356,8 @@ def help_text(topic: str = "") -> str:
     parts["search"] = "Options that only -b search has (help search lists all of them):\n"
     parts["search"] += option_lines(SEARCH_FLAGS)
     order = ("examples", "options", "search", "commands")
-    return _OVERVIEW + "\n\n".join(parts[part] for part in order)
+    lead = f"There is no help on {topic!r}.\n\n" if topic else ""
+    return lead + _OVERVIEW + "\n\n".join(parts[part] for part in order)
 
 
 _OVERVIEW = """\

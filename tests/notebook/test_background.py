@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,18 @@ def test_jobs_lists_what_was_left_newest_first(session: Session, server: Emulato
     assert isinstance(ran.result, Jobs)
     assert ran.result["question"] == ["What is a tuple?", "What is a lambda?"]
     assert ran.result["status"] == ["completed"] * 2 and "What is a tuple?" in ran.out
+
+
+def test_jobs_looks_whether_what_was_left_is_done(session: Session, server: EmulatorServer) -> None:
+    session.good("job = %perplexity -q --background What is a lambda?")
+    for _ in range(100):
+        if session.good("%perplexity jobs").result["status"] == ["completed"]:
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("it was never done")
+    cost = session.good("%perplexity usage").result["cost_usd"]
+    assert len(cost) == 1 and cost[0] > 0
 
 
 def test_without_a_screen_waiting_says_nothing(session: Session, server: EmulatorServer) -> None:

@@ -70,7 +70,6 @@ def test_a_command_is_a_word_with_its_own_arguments(line: str, command: tuple[st
         "status of Artemis II",
         "demo of a lambda",
         "last week's news",
-        "help me",
         "-m fast status",
         "login pages that people like",
         "history of Ghent",
@@ -164,7 +163,6 @@ def test_what_begins_like_an_option_is_never_sent_as_text(line: str) -> None:
         ("stauts", "status"),
         ("Status", "status"),
         ("demo of", "demo off"),
-        ("help option", "help options"),
     ],
 )
 def test_a_slip_in_a_command_is_not_paid_for(line: str, meant: str) -> None:
@@ -178,6 +176,35 @@ def test_a_slip_in_a_command_is_not_paid_for(line: str, meant: str) -> None:
 )
 def test_a_sentence_that_begins_like_a_command_is_a_question(line: str) -> None:
     assert parse(line).command is None
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("last.sources", "value = %perplexity last   and then   value.sources"),
+        ("search python news", "%perplexity -b search python news"),
+    ],
+)
+def test_what_is_meant_as_a_command_is_refused_with_the_way_to_say_it(line: str, hint: str) -> None:
+    with pytest.raises(
+        InvalidRequestError, match=r"there is no such command|has no parts"
+    ) as raised:
+        _ = parse(line).command
+    assert hint in (raised.value.hint or "")
+    assert parse(f"-- {line}").command is None
+
+
+@pytest.mark.parametrize("name", ["serch", "agents", "openai"])
+def test_a_backend_that_there_is_not_is_refused_with_those_there_are(name: str) -> None:
+    with pytest.raises(InvalidRequestError, match="agent, chat, web, demo, search") as raised:
+        parse(f"-b {name} What is a lambda?")
+    assert name in str(raised.value)
+
+
+def test_help_on_what_there_is_none_of_says_so_and_shows_all() -> None:
+    assert parse("help nosuch").command == ("help", "nosuch")
+    text = help_text("nosuch")
+    assert text.startswith("There is no help on 'nosuch'.") and "--recency" in text
 
 
 def test_help_explains_one_option() -> None:

@@ -84,6 +84,7 @@ def test_two_kernels_that_ask_set_and_log_in_at_once_lose_nothing(kernels: list[
         mine, everything = "%perplexity usage", "%perplexity usage --all"
         kernel.run(f"mine = {mine}\neverything = {everything}")
         assert kernel.value("(len(mine), len(everything))") == (ROUNDS + 1, 2 * ROUNDS + 2)
+    for kernel in kernels:  # which also looks whether those that nobody waited for are done
         kernel.run("jobs = %perplexity jobs")
         assert kernel.value("len(jobs)") == 2 * ROUNDS
 
