@@ -37,6 +37,8 @@ WEB_FAULT_NAMES = (
     "sources-only", "no-end", "no-end-of-stream", "pending-final-only", "terminated", "bad-frame",
     "non-object", "anonymous", "half-surrogate", "huge-frame",
 )  # fmt: skip
+BATCHES = (None, "invalid", "expired", "shuffled", "lost-reply")
+BATCH_LINES = ("error", "http", "damaged", "missing", "doubled")
 LOGIN_TOKENS = ("token", "accessToken", "jwt", "access_token", "cookie")
 CSRF_COOKIES = ("next-auth.csrf-token", "__Host-next-auth.csrf-token", "none")
 
@@ -55,6 +57,7 @@ _WORDS: dict[str, tuple[Any, ...]] = {
     "web_research": WEB_RESEARCH,
     "web_fault": WEB_FAULT_NAMES,
     "login_token": LOGIN_TOKENS,
+    "batch": BATCHES,
     "csrf_cookie": CSRF_COOKIES,
 }
 _LEAST: dict[str, int] = {
@@ -133,6 +136,14 @@ class Behavior:
         Functions called at once, in a turn that calls functions.
     tool_rounds
         Turns that call functions before the answer comes; 0 for none unless one is forced.
+    batch
+        Batches: it fails its validation (``"invalid"``), has time for half of its lines
+        (``"expired"``), gives its results in another order (``"shuffled"``), or is made while the
+        reply that says so is lost behind a 502 (``"lost-reply"``). ``pace`` and ``queued_polls``
+        of the request that makes it slow it down.
+    batch_lines
+        Batches: what becomes of some lines, by number from 1: ``"error"`` and ``"http"`` fail,
+        ``"damaged"``, ``"missing"`` and ``"doubled"`` are said of the line with the result.
     search_groups
         Search API: results of a list of queries as one list a query, not as a flat list.
     retired
@@ -208,6 +219,8 @@ class Behavior:
     expired_cursor: bool = False
     tool_calls: int = 1
     tool_rounds: int = 1
+    batch: str | None = None
+    batch_lines: Mapping[int, str] = field(default_factory=dict, hash=False)
     search_groups: bool = False
     retired: str | None = None
     chat_message: bool = False
@@ -231,6 +244,9 @@ class Behavior:
             value = getattr(self, name)
             if value not in words:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}: {value!r}")
+        for fault in self.batch_lines.values():
+            if fault not in BATCH_LINES:
+                raise ValueError(f"batch_lines takes {', '.join(BATCH_LINES)}: {fault!r}")
         # A plain set or list reads better in a test; the field stays hashable.
         object.__setattr__(self, "text_in", frozenset(self.text_in))
         if not self.text_in <= TEXT_PLACES:

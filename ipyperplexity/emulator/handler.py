@@ -7,12 +7,15 @@ alive is always at the start of a request.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hmac
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from . import batches_wire as batches
 from .agent_routes import cancel_run, create_run, list_files, read_run
+from .batch_files import MAX_FILE
 from .chat_wire import ASYNC_PATHS, complete_chat, retirement
 from .checks import RequestError
 from .consumer_wire import ask_web, tell_limits, terminate_web
@@ -26,6 +29,10 @@ __all__ = ["Handler"]
 
 MAX_BODY = 32 * 1024 * 1024
 _DRAINED = 4 * MAX_BODY
+# With what stands around a file in its form.
+_MAX_FORM = MAX_FILE + (1 << 20)
+_MAX_RECORDED = 1 << 20
+_FILES = "/v1/files"
 
 
 class Handler(Sender):
@@ -60,7 +67,10 @@ class Handler(Sender):
             bearer=token.strip() if scheme.lower() == "bearer" else None,
             cookies=read_cookies("; ".join(self.headers.get_all("Cookie", []))),
         )
-        self.count = self.emulator.record(request)
+        # An upload is not kept twice.
+        is_large = len(body) > _MAX_RECORDED and parts.path == _FILES
+        short = dataclasses.replace(request, body=body[:_MAX_RECORDED]) if is_large else request
+        self.count = self.emulator.record(short)
         self.behavior = self.emulator.take_behavior()
         if self.behavior.delay:
             self.emulator.stopped.wait(self.behavior.delay)
@@ -77,17 +87,19 @@ class Handler(Sender):
     do_GET = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = do_POST
 
     def _read_body(self) -> tuple[bytes, RequestError | None]:
+        is_file = urlsplit(self.path).path == _FILES
+        most, says = (_MAX_FORM, "200 MB") if is_file else (MAX_BODY, "32 MiB")
         too_large = RequestError(
-            "request body exceeds 32 MiB", kind="payload_too_large", status=413
+            f"request body exceeds {says}", kind="payload_too_large", status=413
         )
         if "chunked" in self.headers.get("Transfer-Encoding", "").lower():
-            return self._read_chunks(too_large)
+            return self._read_chunks(too_large, most)
         try:
             length = int(self.headers.get("Content-Length") or 0)
         except ValueError:
             self.close_connection = True
             return b"", RequestError("invalid Content-Length")
-        if 0 <= length <= MAX_BODY:
+        if 0 <= length <= most:
             return self.rfile.read(length), None
         # The client still sends: it reads no reply before its body is taken.
         self.close_connection = True
@@ -99,7 +111,7 @@ class Handler(Sender):
             left -= taken
         return b"", too_large
 
-    def _read_chunks(self, too_large: RequestError) -> tuple[bytes, RequestError | None]:
+    def _read_chunks(self, too_large: RequestError, most: int) -> tuple[bytes, RequestError | None]:
         body = bytearray()
         while True:
             try:
@@ -111,7 +123,7 @@ class Handler(Sender):
                 while self.rfile.readline(1024).strip():
                     pass
                 return bytes(body), None
-            if size + len(body) > MAX_BODY:
+            if size + len(body) > most:
                 self.close_connection = True
                 return b"", too_large
             body += self.rfile.read(size)
@@ -164,6 +176,15 @@ _ROUTES: dict[tuple[str, ...], Serve] = {
     ("GET", "v1", "responses", "*"): read_run,
     ("GET", "v1", "responses", "*", "files"): list_files,
     ("POST", "v1", "responses", "*", "cancel"): cancel_run,
+    ("POST", "v1", "files"): batches.create_file,
+    ("GET", "v1", "files"): batches.list_files,
+    ("GET", "v1", "files", "*"): batches.read_file,
+    ("GET", "v1", "files", "*", "content"): batches.read_content,
+    ("DELETE", "v1", "files", "*"): batches.delete_file,
+    ("POST", "v1", "batches"): batches.create_batch,
+    ("GET", "v1", "batches"): batches.list_batches,
+    ("GET", "v1", "batches", "*"): batches.read_batch,
+    ("POST", "v1", "batches", "*", "cancel"): batches.cancel_batch,
     ("GET", "v1", "models"): list_models,
     ("POST", "search"): search,
     ("POST", "chat", "completions"): complete_chat,
