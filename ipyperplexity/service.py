@@ -7,18 +7,19 @@ was looked up with.
 from __future__ import annotations
 
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from urllib.parse import urlsplit
 
 from ipyperplexity.errors import AbortedError, Interrupted, PerplexityError
 from ipyperplexity.net import sessions, transport
 from ipyperplexity.net.address import is_loopback, join, shown
 from ipyperplexity.net.redact import BearerAuth, Secret, redact
-from ipyperplexity.net.replies import read_json
+from ipyperplexity.net.replies import content_type, read_json
 from ipyperplexity.net.retry import RetryPolicy
 from ipyperplexity.net.transport import Exchange, Head
 from ipyperplexity.version import __version__
@@ -34,9 +35,12 @@ ERROR_BODY_BYTES = 256 * 1024
 ERROR_BODY_SECONDS = 5.0
 #: Seconds for a call that is answered at once: a look at a job, a search, the list of models.
 CALL_TIMEOUT = 60.0
+#: Seconds for sending or fetching a file, which may have some hundred MB.
+FILE_TIMEOUT = 3600.0
 #: Seconds for a message whose answer nobody waits for.
 _PARTING_TIMEOUT = 5.0
 
+_T = TypeVar("_T")
 _HEADERS = {
     "Content-Type": "application/json",
     "User-Agent": f"ipyperplexity/{__version__}",
@@ -44,6 +48,10 @@ _HEADERS = {
     "Accept-Encoding": "identity",
     "Cache-Control": "no-store",
 }
+
+
+#: Headers that tell of the rate limit, and the clock that one of them goes by.
+_LIMITS = ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "date")
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,8 @@ class Service:
     policy : RetryPolicy
     on_cookies : callable or None
         Is given the ``Set-Cookie`` lines of a reply.
+    on_limits : callable or None
+        Is given the headers of a reply that tells of the rate limit (official-api 7).
     """
 
     backend: str
@@ -74,9 +84,15 @@ class Service:
     secrets: tuple[Secret, ...] = field(default=(), repr=False)
     policy: RetryPolicy = field(default_factory=RetryPolicy, repr=False)
     on_cookies: Callable[[tuple[str, ...]], object] | None = field(default=None, repr=False)
+    on_limits: Callable[[Mapping[str, str]], object] | None = field(default=None, repr=False)
 
-    def open(self, request: WireRequest, *, began: float, total: float) -> Exchange:
-        """Send a request; return its exchange, of which ``total`` seconds began at ``began``."""
+    def open(
+        self, request: WireRequest, *, began: float, total: float, form: sessions.Form | None = None
+    ) -> Exchange:
+        """Send a request; return its exchange, of which ``total`` seconds began at ``began``.
+
+        ``form`` is sent in place of the request's JSON body.
+        """
         url = join(self.base_url, request.path)
         streams = request.body is not None and request.body.get("stream")
         accept = "text/event-stream" if streams else "application/json"
@@ -84,7 +100,7 @@ class Service:
             self.session(),
             request.method,
             url,
-            request.body,
+            request.body if form is None else form,
             auth=self.auth,
             headers={**_HEADERS, "Accept": accept, **request.headers},
             loopback=is_loopback(urlsplit(url).hostname or ""),
@@ -93,11 +109,12 @@ class Service:
         exchange = Exchange(
             send,
             total=total,
-            silence=min(total, transport.SILENCE_TIMEOUT),
+            # Nothing comes while a file is on its way to the service.
+            silence=total if form is not None else min(total, transport.SILENCE_TIMEOUT),
             started=began,
             address=shown(self.base_url),
         )
-        exchange.on_head = self._look_at_cookies
+        exchange.on_head = self._look_at
         try:
             exchange.start()
         except BaseException:  # an interrupt: nobody else has it yet, to let it go
@@ -126,7 +143,13 @@ class Service:
             failure = problems.from_http(head.status, head.headers, body, time.time())
         return head, failure
 
-    def fetch(self, request: WireRequest, *, timeout: float = CALL_TIMEOUT) -> Any:
+    def fetch(
+        self,
+        request: WireRequest,
+        *,
+        timeout: float = CALL_TIMEOUT,
+        stopped: threading.Event | None = None,
+    ) -> Any:
         """Make a call that is answered with JSON, again where that is safe; return the value.
 
         Parameters
@@ -134,33 +157,127 @@ class Service:
         request : WireRequest
         timeout : float
             Seconds for all of it.
+        stopped : threading.Event, optional
+            Ends the call when it is set.
 
         Raises
         ------
         PerplexityError
             As for a question.
         Interrupted
-            On Ctrl-C (a ``KeyboardInterrupt``).
+            On a kernel interrupt.
         """
+        return self._call(request, timeout, _read_json, stopped=stopped)
+
+    def upload(
+        self,
+        path: str,
+        fields: Mapping[str, str],
+        filename: str,
+        content: bytes | BinaryIO,
+        *,
+        timeout: float = FILE_TIMEOUT,
+        stopped: threading.Event | None = None,
+    ) -> Any:
+        """Send a file as ``multipart/form-data``; return the JSON value of the reply.
+
+        Parameters
+        ----------
+        path : str
+            Below the base URL, with a leading slash.
+        fields : mapping of str to str
+            Form fields beside the file, which is the field ``file``.
+        filename : str
+        content : bytes or binary file
+            A seekable file is sent piece by piece, whatever its size, and left open.
+        timeout : float
+            Seconds for all of it.
+        stopped : threading.Event, optional
+            Ends the call when it is set.
+
+        Raises
+        ------
+        PerplexityError
+            As for a question.
+        """
+        form = sessions.Form(fields, filename, content)
+        return self._call(WireRequest(path, None), timeout, _read_json, form=form, stopped=stopped)
+
+    def download_lines(
+        self,
+        request: WireRequest,
+        *,
+        timeout: float = FILE_TIMEOUT,
+        stopped: threading.Event | None = None,
+    ) -> Iterator[bytes]:
+        """Fetch a file of lines, then yield each without its end.
+
+        It has arrived whole before the first line is given, on the disk and not in memory: a line
+        can be worked on for as long as it takes, and none comes of a file that broke off.
+
+        Parameters
+        ----------
+        request : WireRequest
+        timeout : float
+            Seconds until it has arrived.
+        stopped : threading.Event, optional
+            Ends the call when it is set.
+
+        Raises
+        ------
+        PerplexityError
+            As for a question.
+        """
+        with tempfile.TemporaryFile() as file:
+
+            def take(head: Head, exchange: Exchange) -> None:
+                if "html" in content_type(head):  # a browser check, or some other server
+                    read_json(head, transport.collect(exchange.chunks()))
+                for piece in exchange.chunks():
+                    file.write(piece)
+
+            self._call(request, timeout, take, stopped=stopped)
+            file.seek(0)
+            # A line is an answer's record, whose size has a limit like every other reply's.
+            while line := file.readline(transport.MAX_BODY_BYTES):
+                yield line.rstrip(b"\r\n")
+
+    def _call(
+        self,
+        request: WireRequest,
+        timeout: float,
+        take: Callable[[Head, Exchange], _T],
+        *,
+        form: sessions.Form | None = None,
+        stopped: threading.Event | None = None,
+    ) -> _T:
         failure: PerplexityError | None = None
         try:
-            return self._fetch(request, timeout)
+            return self._attempts(request, timeout, take, form, stopped)
         except PerplexityError as error:
             failure = error
         except KeyboardInterrupt:
-            pass
+            pass  # told below, without the frames that hold the request
         if failure is None:
             raise Interrupted("stopped")
         raise self.cleaned(failure)
 
-    def _fetch(self, request: WireRequest, timeout: float) -> Any:
+    def _attempts(
+        self,
+        request: WireRequest,
+        timeout: float,
+        take: Callable[[Head, Exchange], _T],
+        form: sessions.Form | None,
+        stopped: threading.Event | None,
+    ) -> _T:
         began, attempt = time.monotonic(), 0
         while True:
-            exchange = self.open(request, began=began, total=timeout)
+            exchange = self.open(request, began=began, total=timeout, form=form)
+            exchange.on_wait = lambda exchange=exchange: _stop_if(stopped, exchange)
             try:
                 head, failure = self.attempt(exchange)
                 if failure is None:
-                    return read_json(head, transport.collect(exchange.chunks()))
+                    return take(head, exchange)
             finally:
                 exchange.close()
             # What only reads can be repeated whatever became of the first try.
@@ -169,7 +286,10 @@ class Service:
             if delay is None or time.monotonic() + delay > began + timeout:
                 raise failure
             attempt += 1
-            time.sleep(delay)
+            if stopped is None:
+                time.sleep(delay)
+            elif stopped.wait(delay):
+                raise AbortedError("The request was stopped.")
 
     def send_off(self, request: WireRequest) -> None:
         """Send a request whose answer nobody waits for, such as the cancelling of a run."""
@@ -199,6 +319,19 @@ class Service:
         failure.__cause__ = failure.__context__ = None
         return failure.with_traceback(None)
 
-    def _look_at_cookies(self, head: Head) -> None:
+    def _look_at(self, head: Head) -> None:
         if self.on_cookies is not None and head.set_cookies:
             self.on_cookies(head.set_cookies)
+        if self.on_limits is not None:
+            told = {name: text for name, text in head.headers.items() if name in _LIMITS}
+            if told:
+                self.on_limits(told)
+
+
+def _read_json(head: Head, exchange: Exchange) -> Any:
+    return read_json(head, transport.collect(exchange.chunks()))
+
+
+def _stop_if(stopped: threading.Event | None, exchange: Exchange) -> None:
+    if stopped is not None and stopped.is_set():
+        exchange.stop()

@@ -9,10 +9,12 @@ ends only when the service sends something.
 from __future__ import annotations
 
 import contextlib
+import io
 import json
+import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 import requests
 import urllib3
@@ -103,20 +105,103 @@ class _NoCookies(requests.cookies.cookielib.DefaultCookiePolicy):  # type: ignor
         return False
 
 
+class Form:
+    """A ``multipart/form-data`` body with one file, read piece by piece while it is sent.
+
+    requests would put the whole of it into memory, twice.
+
+    Parameters
+    ----------
+    fields : mapping of str to str
+        Sent before the file.
+    filename : str
+    content : bytes or binary file
+        A file must be seekable; all of it is sent, from its beginning. It is left open.
+
+    Examples
+    --------
+    >>> form = Form({"purpose": "batch"}, "a.jsonl", b"{}")
+    >>> reader = form.reader()
+    >>> len(reader) == sum(map(len, reader))
+    True
+    """
+
+    def __init__(self, fields: Mapping[str, str], filename: str, content: bytes | BinaryIO) -> None:
+        boundary = secrets.token_hex(16)
+        self.content_type = f"multipart/form-data; boundary={boundary}"
+        self._content = io.BytesIO(content) if isinstance(content, bytes) else content
+        self._lock = threading.Lock()
+        head = f'--{boundary}\r\nContent-Disposition: form-data; name="'
+        parts = [f'{head}{_quoted(name)}"\r\n\r\n{text}\r\n' for name, text in fields.items()]
+        parts.append(
+            f'{head}file"; filename="{_quoted(filename)}"\r\n'
+            "Content-Type: application/octet-stream\r\n\r\n"
+        )
+        self._before = "".join(parts).encode("utf-8", "replace")
+        self._after = f"\r\n--{boundary}--\r\n".encode()
+
+    def reader(self) -> _FormReader:
+        """Return the body from its beginning."""
+        with self._lock:
+            size = self._content.seek(0, io.SEEK_END)
+        return _FormReader(self._before, self._piece, size, self._after)
+
+    def _piece(self, start: int, size: int) -> bytes:
+        # A thread whose request was given up may still read when the next one does.
+        with self._lock:
+            self._content.seek(start)
+            return self._content.read(size)
+
+
+class _FormReader:
+    """What requests and urllib3 ask of a body that is streamed: a length, and ``read``."""
+
+    def __init__(
+        self, before: bytes, piece: Callable[[int, int], bytes], size: int, after: bytes
+    ) -> None:
+        self._before, self._piece, self._size, self._after = before, piece, size, after
+        self._at = 0
+
+    def __len__(self) -> int:
+        return len(self._before) + self._size + len(self._after)
+
+    def read(self, size: int = -1) -> bytes:
+        size = len(self) if size < 0 else size
+        start = self._at - len(self._before)
+        if start < 0:
+            piece = self._before[start:][:size]
+        elif start < self._size:
+            piece = self._piece(start, min(size, self._size - start))
+        else:
+            piece = self._after[start - self._size :][:size]
+        self._at += len(piece)
+        return piece
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(lambda: self.read(65536), b"")
+
+
+def _quoted(name: str) -> str:
+    """Return a name as it stands between quotes in a form's header (WHATWG HTML, 4.10.21.8)."""
+    return name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
+
+
 def sender(
     session: requests.Session,
     method: str,
     url: str,
-    body: Mapping[str, Any] | None,
+    body: Mapping[str, Any] | Form | None,
     *,
     auth: AuthBase,
     headers: Mapping[str, str],
     loopback: bool,
     read_timeout: float,
 ) -> Callable[[], requests.Response]:
-    """Return the function that sends a JSON body once, unread and without following redirects."""
-    data = None
-    if body is not None:
+    """Return the function that sends a body once; the reply is unread, no redirect is followed."""
+    data: Any = None
+    if isinstance(body, Form):
+        data, headers = body.reader(), {**headers, "Content-Type": body.content_type}
+    elif body is not None:
         data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
     # A proxy from the environment cannot reach this machine's own loopback.
     proxies: Any = {"http": None, "https": None, "all": None} if loopback else None
