@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
+
+# Interrupts arrive also where the tests were started in the background, with SIGINT ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SETTINGS = (
     "PERPLEXITY_API_KEY",
