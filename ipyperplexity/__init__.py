@@ -25,9 +25,20 @@ if TYPE_CHECKING:
     from ipyperplexity.backends import Status
     from ipyperplexity.batch.answer_table import AnswerTable, answers
     from ipyperplexity.batch.compare import Comparison, compare
+    from ipyperplexity.batch.cost_estimate import CostEstimate
+    from ipyperplexity.batch.enriched_table import EnrichedTable
     from ipyperplexity.citations import Citation
     from ipyperplexity.claims import Claim, Claims
-    from ipyperplexity.client import Client, ask, demo, search, status, stream
+    from ipyperplexity.client import (
+        Client,
+        ask,
+        ask_many,
+        demo,
+        estimate,
+        search,
+        status,
+        stream,
+    )
     from ipyperplexity.errors import PerplexityError
     from ipyperplexity.jobs import Job, Jobs
     from ipyperplexity.models_table import Models
@@ -48,6 +59,8 @@ _HOMES = {
     "Claims": "claims",
     "Client": "client",
     "Comparison": "batch.compare",
+    "CostEstimate": "batch.cost_estimate",
+    "EnrichedTable": "batch.enriched_table",
     "Image": "answer_parts",
     "Job": "jobs.job",
     "Jobs": "jobs.table",
@@ -65,9 +78,11 @@ _HOMES = {
     "UsageTable": "usage_table",
     "answers": "batch.answer_table",
     "ask": "client",
+    "ask_many": "client",
     "compare": "batch.compare",
     "demo": "client",
     "errors": "errors",
+    "estimate": "client",
     "events": "events",
     "search": "client",
     "status": "client",
@@ -83,6 +98,8 @@ __all__ = [
     "Claims",
     "Client",
     "Comparison",
+    "CostEstimate",
+    "EnrichedTable",
     "Image",
     "Job",
     "Jobs",
@@ -101,9 +118,11 @@ __all__ = [
     "__version__",
     "answers",
     "ask",
+    "ask_many",
     "compare",
     "demo",
     "errors",
+    "estimate",
     "events",
     "load_ipython_extension",
     "search",

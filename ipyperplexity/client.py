@@ -45,6 +45,7 @@ from ipyperplexity.errors import (
 from ipyperplexity.net import sessions
 from ipyperplexity.net.address import check_base_url, is_loopback, shown
 from ipyperplexity.net.redact import Secret
+from ipyperplexity.option_checks import whole_number
 from ipyperplexity.question import OPTIONS, Question, beside
 from ipyperplexity.search_query import OTHER_NAMES, SEARCH_OPTIONS, SearchQuery, search_defaults
 from ipyperplexity.service import Service
@@ -53,8 +54,14 @@ from ipyperplexity.stored_settings import load_settings, settings_for, settings_
 from ipyperplexity.wire import agent
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
     import requests
 
+    from ipyperplexity.batch.ask_many import Batch
+    from ipyperplexity.batch.cost_estimate import CostEstimate
+    from ipyperplexity.batch.enriched_table import EnrichedTable
     from ipyperplexity.jobs import Job, Jobs
     from ipyperplexity.models_table import ModelInfo, Models
     from ipyperplexity.search_results import SearchResults
@@ -354,6 +361,136 @@ class Client:
                 reserved.hold()
         return job
 
+    def ask_many(
+        self,
+        data: Any,
+        prompt: str | Callable[[Any], str | Question] | None = None,
+        *,
+        schema: Any = None,
+        concurrency: int = 8,
+        rpm: float | None = None,
+        max_cost: float | None = None,
+        retries: int = 5,
+        checkpoint: str | os.PathLike[str] | None = None,
+        cache: bool = True,
+        on_error: str = "keep",
+        progress: bool | str = "auto",
+        executor: Executor | None = None,
+        mode: str = "client",
+        **options: Any,
+    ) -> EnrichedTable:
+        """Ask a question of each row of a table.
+
+        Each answer is on disk before it is counted, so the same call after an interrupt, a crash or
+        a restart goes on where it was. Questions that are the same are asked once. An interrupt
+        gives the table as far as it is.
+
+        Parameters
+        ----------
+        data : frame, Series, or iterable of str, dict or tuple
+            pandas, polars, Arrow, or anything that narwhals reads.
+        prompt : str or callable, optional
+            A template over the columns (``"Who runs {company}?"``), or a function of a row that
+            returns text or a Question. Of a list of texts each is a question unless it is given.
+        schema : object, optional
+            Form of each answer; its fields become typed columns.
+        concurrency : int
+            Questions at once, 1 to 256.
+        rpm : float, optional
+            Requests a minute that the service allows; learned from its replies if not given.
+        max_cost : float, optional
+            US dollars: what would pass it is not sent, and its rows are ``skipped``.
+        retries : int
+            How often a question is sent again, also when its answer broke off.
+        checkpoint : path, optional
+            A file (sqlite) to keep the answers in; made if it is not there.
+        cache : bool
+            Whether to use the answers of the last seven days, whatever batch asked for them.
+        on_error : str
+            ``keep`` the failures as rows, or ``raise`` the first of them once all is done.
+        progress : bool or str
+            A bar with rows, errors, dollars and time left; ``auto``: where somebody watches.
+        executor : concurrent.futures.Executor, optional
+            Where the work runs, such as dask's ``Client.get_executor(pure=False)``; threads here if
+            not given. The key is looked up there; pace, budget and checkpoint stay here.
+        mode : str
+            ``client``, or ``server``: the whole column is left to the service's Batch API.
+        **options
+            Of each question; see :class:`~ipyperplexity.question.Question`.
+
+        Returns
+        -------
+        EnrichedTable
+            A row a question: ``df.join(table.to_pandas())``.
+
+        Raises
+        ------
+        InvalidRequestError, ConfigurationError
+            At once, before anything is sent.
+
+        Examples
+        --------
+        >>> client = Client(backend="demo")
+        >>> table = client.ask_many(["lambda", "yield"], "What is {value}?", limit=2)
+        >>> table["status"]
+        ['ok', 'ok']
+        """
+        batch_options = {
+            **{"concurrency": concurrency, "rpm": rpm, "max_cost": max_cost, "retries": retries},
+            **{"checkpoint": checkpoint, "cache": cache, "on_error": on_error},
+            **{"progress": progress, "executor": executor, "mode": mode},
+        }
+        return self._batch(data, prompt, batch_options, {"schema": schema, **options}).run()
+
+    def estimate(
+        self,
+        data: Any,
+        prompt: str | Callable[[Any], str | Question] | None = None,
+        *,
+        n: int = 3,
+        **options: Any,
+    ) -> CostEstimate:
+        """Ask a few questions of a column, and tell what all of them would cost.
+
+        The answers are kept like those of :meth:`ask_many`, so they are not paid for twice.
+
+        Parameters
+        ----------
+        data, prompt
+            As of :meth:`ask_many`.
+        n : int
+            How many to ask, 1 to 100.
+        **options
+            Of :meth:`ask_many`.
+
+        Examples
+        --------
+        >>> Client(backend="demo").estimate(["lambda", "yield"], "What is {value}?", n=1).rows
+        2
+        """
+        from ipyperplexity.batch.ask_many import BATCH_OPTIONS
+
+        count = whole_number(1, 100)(n, "n")
+        batch_options = {name: value for name, value in options.items() if name in BATCH_OPTIONS}
+        of_question = {name: value for name, value in options.items() if name not in BATCH_OPTIONS}
+        return self._batch(data, prompt, batch_options, of_question).estimate(count or 1)
+
+    def _batch(
+        self, data: Any, prompt: Any, batch_options: dict[str, Any], options: dict[str, Any]
+    ) -> Batch:
+        from ipyperplexity.batch.ask_many import Asked, Batch, BatchOptions
+
+        settings = self._settings()
+        asked = Asked(
+            settings,
+            self.question,
+            self._timeout,
+            self._budget_at(settings.backend, connect.address(settings)),
+            self._open_session,
+            self.ask,
+        )
+        return Batch(asked, data, prompt, BatchOptions(**batch_options), options)
+
     def jobs(self) -> Jobs:
         """Return what was submitted on this machine, newest first, whatever client did it.
 
@@ -554,7 +691,9 @@ class Client:
         settings = self._settings(known_backend(record.backend, f"the job {record.id}"))
         if record.backend == "demo" and demo_engine.shared.url != record.base_url:
             raise ConfigurationError(
-                f"The job {record.id} was left to a demo engine that has ended.", field="backend"
+                f"The job {record.id} was left to a demo engine that has ended.",
+                field="backend",
+                hint="job.forget() takes it off the list; ask again to have an answer.",
             )
         if connect.address(settings) != record.base_url:
             # Whoever can write the list of jobs must not choose where the key goes.
@@ -567,9 +706,12 @@ class Client:
         return self._service(settings)
 
     def _budget_for(self, service: Service) -> float | None:
+        return self._budget_at(service.backend, service.base_url)
+
+    def _budget_at(self, backend: str, base_url: str) -> float | None:
         """Return the budget, where questions are billed one by one."""
-        local = is_loopback(urlsplit(service.base_url).hostname or "")
-        if service.backend in spending.FREE_BACKENDS or (service.backend == "chat" and local):
+        local = is_loopback(urlsplit(base_url).hostname or "")
+        if backend in spending.FREE_BACKENDS or (backend == "chat" and local):
             return None
         stored: float | None = load_settings().get("budget")
         return stored if self._budget is None else self._budget
@@ -681,6 +823,20 @@ def search(query: str | Sequence[str], **options: Any) -> Sources | SearchResult
     return default_client().search(query, **options)
 
 
+def ask_many(
+    data: Any, prompt: str | Callable[[Any], str | Question] | None = None, **options: Any
+) -> EnrichedTable:
+    """Ask a question of each row with the default client; see :meth:`Client.ask_many`."""
+    return default_client().ask_many(data, prompt, **options)
+
+
+def estimate(
+    data: Any, prompt: str | Callable[[Any], str | Question] | None = None, **options: Any
+) -> CostEstimate:
+    """Tell what a column would cost, with the default client; see :meth:`Client.estimate`."""
+    return default_client().estimate(data, prompt, **options)
+
+
 def status() -> Status:
     """Say what is configured; see :meth:`Client.status`."""
     return default_client().status()
@@ -706,8 +862,10 @@ __all__ = [
     "Client",
     "Status",
     "ask",
+    "ask_many",
     "default_client",
     "demo",
+    "estimate",
     "search",
     "status",
     "stream",

@@ -280,7 +280,8 @@ def compare(
     >>> compare([low, high]).labels
     ('low', 'high')
     """
-    table = answers if isinstance(answers, AnswerTable) else AnswerTable(answers)
+    # Made anew of its answers: a row of a batch may have none.
+    table = AnswerTable(answers.answers if isinstance(answers, AnswerTable) else answers)
     if labels is None:
         return Comparison(table, _default_labels(table.answers))
     return Comparison(table, _checked_labels(labels, len(table)))

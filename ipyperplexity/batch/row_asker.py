@@ -1,0 +1,160 @@
+"""Asking one question of a batch, in this process or where an executor puts it.
+
+What goes to another process holds no key, no session and no lock: the key is looked up where the
+work runs. Nothing here waits, tries again, pays or keeps: that stays with who gives out the work.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ipyperplexity import connect
+from ipyperplexity.answer import Answer
+from ipyperplexity.answer_stream import AnswerStream, Call
+from ipyperplexity.backends import BACKENDS
+from ipyperplexity.errors import PerplexityError
+from ipyperplexity.net import sessions
+from ipyperplexity.question import Question
+
+if TYPE_CHECKING:
+    import requests
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What came of asking once.
+
+    Attributes
+    ----------
+    answer : Answer or None
+        The whole one, or as much as had come.
+    error : PerplexityError or None
+        Why it is not whole.
+    limits : mapping
+        Headers of the reply that tell of the rate limit.
+    elapsed_s : float
+        Seconds that it took.
+    """
+
+    answer: Answer | None
+    error: PerplexityError | None
+    limits: Mapping[str, str]
+    elapsed_s: float
+
+
+class RowAsker:
+    """Asks questions once each, of one service.
+
+    Parameters
+    ----------
+    settings : connect.Settings
+        Whom; its own retries do not count.
+    timeout : float or None
+        Seconds for an answer; None for the wire's own limit.
+    open_session : callable, optional
+        Returns the session to use; one of its own in each process unless given.
+    """
+
+    def __init__(
+        self,
+        settings: connect.Settings,
+        timeout: float | None,
+        open_session: Callable[[], requests.Session] | None = None,
+    ) -> None:
+        self.settings = dataclasses.replace(settings, max_retries=0)
+        self.timeout = timeout
+        self._begin(open_session)
+
+    def _begin(self, open_session: Callable[[], requests.Session] | None = None) -> None:
+        self._open_session = open_session or self._own_session
+        self._session: requests.Session | None = None
+        self._lock = threading.Lock()
+        self._running: weakref.WeakSet[AnswerStream] = weakref.WeakSet()
+        self._stopped = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"settings": dataclasses.replace(self.settings, key=None), "timeout": self.timeout}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._begin()
+
+    def ask(self, question: Question) -> Attempt:
+        """Ask once; what goes wrong is in the Attempt.
+
+        Parameters
+        ----------
+        question : Question
+        """
+        began = time.monotonic()
+        limits: dict[str, str] = {}
+        failure: PerplexityError | None = None
+        answer: Answer | None = None
+        try:
+            service = dataclasses.replace(
+                connect.connect(self.settings, self._open_session), on_limits=limits.update
+            )
+            running = AnswerStream(
+                question,
+                Call(service, BACKENDS[service.backend].wire, question.timeout or self.timeout),
+            )
+            with running:
+                with self._lock:
+                    self._running.add(running)
+                    stopped = self._stopped
+                if stopped:
+                    running.cancel()
+                for _ in running:
+                    pass
+            answer = running.answer
+            failure = answer.error
+        except PerplexityError as error:
+            failure = error.with_traceback(None)
+            answer = error.answer
+        if answer is not None:
+            # The service's whole record of each row would be most of a table's memory.
+            answer = dataclasses.replace(answer, raw={})
+        if failure is not None:
+            failure.answer = answer
+        return Attempt(answer, failure, limits, time.monotonic() - began)
+
+    def stop(self) -> None:
+        """End what runs in this process, from any thread."""
+        with self._lock:
+            self._stopped = True
+            running = list(self._running)
+        for stream in running:
+            stream.cancel()
+
+    def close(self) -> None:
+        """Let the connections go."""
+        with self._lock:
+            session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    def _own_session(self) -> requests.Session:
+        with self._lock:
+            if self._session is None:
+                self._session = sessions.make_session()
+            return self._session
+
+
+def ask_row(asker: RowAsker, question: Question, ticket: str) -> Attempt:
+    """Ask once: what an executor is given.
+
+    Parameters
+    ----------
+    asker : RowAsker
+    question : Question
+    ticket : str
+        Different for each call: an executor that takes calls for pure (dask's default) would
+        otherwise answer the second attempt with the first one's failure.
+    """
+    return asker.ask(question)
