@@ -79,6 +79,11 @@ COMMANDS: dict[str, Command] = {
         ("--all",),
     ),
     "jobs": Command("jobs", "what was asked with --background, also before a restart"),
+    "cache": Command(
+        "cache [--clear]",
+        "answers that --each and ask_many need not pay for again; --clear: forget them",
+        ("--clear",),
+    ),
     "last": Command("last", "the newest answer, also a stopped or broken one"),
     "help": Command("help [topic]", "options, commands, examples, or the name of one of these"),
 }
@@ -86,7 +91,7 @@ HELP_TOPICS = (*_TOPICS, *COMMANDS, *OPTIONS)
 COMMANDS["help"] = Command(COMMANDS["help"].usage, COMMANDS["help"].about, HELP_TOPICS, r"[\w-]+")
 #: Words that a user may well take for commands. Alone on a line they are refused: asking the
 #: service what "panel" means would cost money and help nobody.
-NO_COMMANDS = ("history", "panel", "cache", "record", "replay")
+NO_COMMANDS = ("history", "panel", "record", "replay")
 _NO_COMMAND = re.compile(
     rf"({'|'.join(NO_COMMANDS)})(?:\s+(?:--?[a-z][\w-]*(?:[ =]\d+)?|\S+\.tape|stop))*"
 )

@@ -103,6 +103,28 @@ def _jobs(magics: PerplexityMagics, arguments: str) -> Jobs:
     return jobs
 
 
+def _cache(magics: PerplexityMagics, arguments: str) -> None:
+    from ipyperplexity.batch.kept_answers import CACHE_MAX_AGE, CACHE_MAX_BYTES, open_cache
+
+    store = open_cache()
+    try:
+        if arguments == "--clear":
+            print(f"{_count_answers(store.clear())} forgotten.")
+            return
+        info = store.info()
+        print(
+            f"{_count_answers(info.rows)}, {info.bytes / 1e6:.1f} MB, in {info.path}\n"
+            f"Kept for {CACHE_MAX_AGE.days} days, up to {CACHE_MAX_BYTES / 2**20:.0f} MiB; "
+            "ask_many(cache=False) asks anew."
+        )
+    finally:
+        store.close()
+
+
+def _count_answers(count: int) -> str:
+    return f"{count:,} answer{'' if count == 1 else 's'}"
+
+
 def _last(magics: PerplexityMagics, arguments: str) -> Answer | None:
     answers = magics.newest_answers()
     if not answers:
@@ -124,6 +146,7 @@ _RUN: dict[str, Callable[[Any, str], Any]] = {
     "models": _models,
     "usage": _usage,
     "jobs": _jobs,
+    "cache": _cache,
     "last": _last,
     "help": _help,
 }

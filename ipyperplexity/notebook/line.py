@@ -67,6 +67,12 @@ MAGIC_FLAGS = (
         Option("Leave it to the service, and go on: the cell's value is a Job.", ("--background",)),
         "nothing",
     ),
+    Flag(
+        "each",
+        Option(
+            "Ask it of each row of this table; {column} is the row's value.", ("--each",), "NAME"
+        ),
+    ),
     Flag("no_stream", Option("Wait for the whole answer.", ("--no-stream",)), "nothing"),
     Flag("no_vars", Option("Leave {{name}} as it is.", ("--no-vars",)), "nothing"),
     Flag("raw", Option("Show the answer's Markdown as plain text.", ("--raw",)), "nothing"),
@@ -207,7 +213,7 @@ def parse(line: str, is_answer: Callable[[str], bool] = lambda name: False) -> L
 
 
 #: Options of the cell that mean nothing for a search.
-_NOT_FOR_SEARCH = ("follow", "new", "background", "no_stream", "raw")
+_NOT_FOR_SEARCH = ("follow", "new", "background", "each", "no_stream", "raw")
 
 
 def fits_search(flag: Flag) -> bool:

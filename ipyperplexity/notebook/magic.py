@@ -6,6 +6,8 @@ into ``last`` before an error or an interrupt ends the cell.
 
 from __future__ import annotations
 
+import importlib
+import sys
 import traceback
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -86,6 +88,8 @@ class PerplexityMagics(Settings, Magics):  # type: ignore[misc, valid-type]
         if parsed.is_search:
             return self._search(parsed, cell, namespace)
         client = self.client(parsed.magic.get("backend"))
+        if "each" in parsed.magic:
+            return self._each(client, parsed, text, namespace)
         question = self._question(client, parsed, text, namespace)
         if parsed.magic.get("background"):
             return self._leave(client, question, parsed)
@@ -135,6 +139,36 @@ class PerplexityMagics(Settings, Magics):  # type: ignore[misc, valid-type]
         for notice in parsed.notices:
             remarks.remark(notice)
         return self._give(found, parsed)
+
+    def _each(
+        self, client: Client, parsed: Line, template: str, namespace: Mapping[str, Any]
+    ) -> Any:
+        """Ask a question of each row of a table."""
+        from ipyperplexity.notebook.interpolate import interpolate, look_up
+
+        for name in ("background", "follow"):
+            if parsed.magic.get(name):
+                raise InvalidRequestError(
+                    f"--each: not together with {_SPELLED[name]}.", field="each"
+                )
+        data = look_up(parsed.magic["each"], namespace, "--each", _EACH_HINT)
+        if not parsed.magic.get("no_vars"):
+            template = interpolate(template, namespace)
+        refuse_key(template, literal=parsed.literal)
+        options = {**given_settings(self, beside=parsed.question), **parsed.question}
+        if "schema" in options:
+            options["schema"] = look_up(options["schema"], namespace, "--schema", _SCHEMA_HINT)
+        for notice in parsed.notices:
+            remarks.remark(notice)
+        refused: InvalidRequestError | None = None
+        try:
+            return self._give(client.ask_many(data, template, **options), parsed)
+        except InvalidRequestError as error:
+            refused = error
+        if refused.field == "data":  # which the user knows by another name
+            message = refused.message.replace("data:", f"--each {parsed.magic['each']}:", 1)
+            refused = InvalidRequestError(message, field="each", hint=refused.hint)
+        raise refused.with_traceback(None)
 
     def _leave(self, client: Client, question: Question, parsed: Line) -> Any:
         """Leave a question to the service."""
@@ -296,6 +330,8 @@ def _what_is_kept(answer: Answer) -> str:
 
 #: Backends with an address of their own, which a setting for a gateway does not move.
 _ADDRESSED = ("demo", "web")
+_SPELLED = {"background": "--background", "follow": "--continue"}
+_EACH_HINT = "Define it first: a frame, a Series, or a list of texts or dicts."
 _SCHEMA_HINT = "Define it first: a dataclass, a TypedDict, a JSON schema or a dict of types."
 
 
@@ -308,6 +344,8 @@ def load(shell: Any) -> None:
     question_mark.register(shell)
     waiting.register(shell)
     remarks.register()
+    if "pandas" in sys.modules or "polars" in sys.modules:
+        importlib.import_module("ipyperplexity.batch.accessor")  # df.perplexity
 
 
 def unload(shell: Any) -> None:
