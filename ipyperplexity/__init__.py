@@ -29,16 +29,8 @@ if TYPE_CHECKING:
     from ipyperplexity.batch.enriched_table import EnrichedTable
     from ipyperplexity.citations import Citation
     from ipyperplexity.claims import Claim, Claims
-    from ipyperplexity.client import (
-        Client,
-        ask,
-        ask_many,
-        demo,
-        estimate,
-        search,
-        status,
-        stream,
-    )
+    from ipyperplexity.client import Client
+    from ipyperplexity.default_client import ask, ask_many, demo, estimate, search, status, stream
     from ipyperplexity.errors import PerplexityError
     from ipyperplexity.jobs import Job, Jobs
     from ipyperplexity.models_table import Models
@@ -77,16 +69,16 @@ _HOMES = {
     "Usage": "answer_parts",
     "UsageTable": "usage_table",
     "answers": "batch.answer_table",
-    "ask": "client",
-    "ask_many": "client",
+    "ask": "default_client",
+    "ask_many": "default_client",
     "compare": "batch.compare",
-    "demo": "client",
+    "demo": "default_client",
     "errors": "errors",
-    "estimate": "client",
+    "estimate": "default_client",
     "events": "events",
-    "search": "client",
-    "status": "client",
-    "stream": "client",
+    "search": "default_client",
+    "status": "default_client",
+    "stream": "default_client",
 }
 
 __all__ = [

@@ -140,7 +140,7 @@ def _config(options: argparse.Namespace) -> int:
 
 
 def _status(options: argparse.Namespace) -> int:
-    from ipyperplexity.client import status
+    from ipyperplexity.default_client import status
 
     if options.arguments:
         is_help = options.arguments[0] in ("-h", "--help")

@@ -747,8 +747,6 @@ def _after_fork() -> None:
 
     Two processes that read one socket would get each other's answers.
     """
-    global _default_lock
-    _default_lock = threading.Lock()
     demo_engine.shared = demo_engine.DemoEngine()
     for client in list(_clients):
         client._forget_connections()
@@ -791,82 +789,4 @@ def _check_defaults(**options: Any) -> None:
         raise ConfigurationError(refused.message, field=refused.field)
 
 
-_default_lock = threading.Lock()
-_default: Client | None = None
-
-
-def default_client() -> Client:
-    """Return the client behind ``ipyperplexity.ask``: made when it is first needed."""
-    global _default
-    with _default_lock:
-        if _default is None:
-            _default = Client()
-        return _default
-
-
-def ask(text: str | Question, **options: Any) -> Answer:
-    """Ask with the default client; see :meth:`Client.ask`."""
-    return default_client().ask(text, **options)
-
-
-def stream(text: str | Question, **options: Any) -> AnswerStream:
-    """Stream with the default client; see :meth:`Client.stream`."""
-    return default_client().stream(text, **options)
-
-
-@overload
-def search(query: str, **options: Any) -> Sources: ...
-@overload
-def search(query: Sequence[str], **options: Any) -> SearchResults: ...
-def search(query: str | Sequence[str], **options: Any) -> Sources | SearchResults:
-    """Search with the default client; see :meth:`Client.search`."""
-    return default_client().search(query, **options)
-
-
-def ask_many(
-    data: Any, prompt: str | Callable[[Any], str | Question] | None = None, **options: Any
-) -> EnrichedTable:
-    """Ask a question of each row with the default client; see :meth:`Client.ask_many`."""
-    return default_client().ask_many(data, prompt, **options)
-
-
-def estimate(
-    data: Any, prompt: str | Callable[[Any], str | Question] | None = None, **options: Any
-) -> CostEstimate:
-    """Tell what a column would cost, with the default client; see :meth:`Client.estimate`."""
-    return default_client().estimate(data, prompt, **options)
-
-
-def status() -> Status:
-    """Say what is configured; see :meth:`Client.status`."""
-    return default_client().status()
-
-
-def demo() -> Client:
-    """Start the embedded engine and return a client on it: no key, no network.
-
-    Examples
-    --------
-    >>> answer = demo().ask("What does the with statement do?")
-    >>> answer.model.startswith("demo")
-    True
-    """
-    demo_engine.shared.start()
-    return Client(backend="demo")
-
-
-__all__ = [
-    "BACKENDS",
-    "KEY_VARIABLES",
-    "AnswerStream",
-    "Client",
-    "Status",
-    "ask",
-    "ask_many",
-    "default_client",
-    "demo",
-    "estimate",
-    "search",
-    "status",
-    "stream",
-]
+__all__ = ["BACKENDS", "KEY_VARIABLES", "AnswerStream", "Client", "Status"]
