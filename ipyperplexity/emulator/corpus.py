@@ -79,10 +79,15 @@ class Corpus:
 
     @classmethod
     def builtin(cls) -> Corpus:
-        """Return the reference of the running Python: its language topics and its built-ins."""
+        """Return the reference of the running Python, and a few pages that have aged.
+
+        The reference is its language topics and its built-ins.
+        """
+        from .lesson_pages import lesson_passages
         from .pydocs import python_passages
 
-        return cls("the Python language reference", tuple(python_passages()), language="en")
+        passages = (*python_passages(), *lesson_passages())
+        return cls("the Python language reference", passages, language="en")
 
     @classmethod
     def from_folder(cls, path: str | Path) -> Corpus:

@@ -212,3 +212,26 @@ def test_no_note_whatever_its_markup_breaks_an_answer(text: str, question: str) 
         passage = Passage("a C", "https://x.example/a", blocks, "", None)
         plan = Engine(Corpus("notes", (passage, replace(passage, title="b 1")))).answer(question)
         assert plan.text
+
+
+def test_what_an_old_page_says_is_found_and_so_is_what_corrects_it() -> None:
+    engine = Engine(Corpus.builtin())
+    found = engine.answer("When does support for Python 2 end?")
+    years = {result.date.year for result in found.results if result.date}
+    assert "ends in 2015" in found.text and "ended on 1 January 2020" in found.text
+    assert {2011, 2020} <= years
+    order = engine.answer("Does a dictionary keep the order of its keys?")
+    assert "guarantees" in order.text and "arbitrary" in order.text
+
+
+def test_pages_beside_the_reference_have_addresses_that_are_nobodys() -> None:
+    others = [p for p in Corpus.builtin().passages if "docs.python.org" not in p.url]
+    assert others
+    for passage in others:
+        assert re.match(r"https://[\w-]+\.example\.(org|net|com)/", passage.url)
+        assert passage.published and passage.published < date.today()
+
+
+def test_the_releases_are_a_table_with_dates() -> None:
+    plan = Engine(Corpus.builtin()).answer("Which versions of Python were released, and when?")
+    assert "| 3.13 | 2024-10-07 |" in plan.text

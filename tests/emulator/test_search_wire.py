@@ -30,8 +30,8 @@ def results(server: EmulatorServer, /, **fields: Any) -> list[Any]:
     [
         ({}, True),
         ({"search_domain_filter": ["python.org"]}, True),
-        ({"search_domain_filter": ["-python.org"]}, False),
-        ({"search_domain_filter": ["example.org"]}, False),
+        ({"search_domain_filter": ["-python.org", "-example.com", "-example.net"]}, False),
+        ({"search_domain_filter": ["example.edu"]}, False),
         ({"search_language_filter": ["en", "de"]}, True),
         ({"search_language_filter": ["de"]}, False),
         ({"search_recency_filter": "hour"}, False),
