@@ -156,6 +156,8 @@ def _as_numbers(cells: Sequence[str]) -> Inferred | None:
             return None
         numbers.append(number)
     known = [number for number in numbers if number is not None]
+    if _are_versions([number.digits for number in known]):
+        return None
     # A bare 0 among amounts is still an amount.
     units = {number.unit for number in known if number.unit or number.digits != "0"}
     if not known or len(units) > 1:
@@ -179,6 +181,17 @@ def _as_numbers(cells: Sequence[str]) -> Inferred | None:
     floats = [None if value is None else float(value) for value in values]
     finite = all(abs(value) != float("inf") for value in floats if value is not None)
     return Inferred("float64", floats, unit) if finite else None
+
+
+def _are_versions(digits: Sequence[str]) -> bool:
+    """Whether these count on after the point: 3.8, 3.9, 3.10 (which as a number is 3.1)."""
+    parts = [text.partition(".") for text in digits]
+    lengths = {len(after) for _, _, after in parts}
+    return (
+        len({before for before, _, _ in parts}) == 1
+        and lengths == {1, 2}
+        and any(len(after) == 2 and after.endswith("0") for _, _, after in parts)
+    )
 
 
 def _is_whole(value: Decimal) -> bool:

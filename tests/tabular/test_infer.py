@@ -110,6 +110,13 @@ def test_one_doubtful_cell_leaves_the_column_as_text(cells):
     assert (column.kind, column.values, column.unit) == ("str", cells, None)
 
 
+def test_versions_stay_as_they_are_written():
+    assert infer_column(["3.8", "3.9", "3.10"]).values == ["3.8", "3.9", "3.10"]
+    assert infer_column(["3.8", "3.9", "3.11"]).kind == "float64", "nobody can tell"
+    assert infer_column(["1.5", "2.25", "3.10"]).values == [1.5, 2.25, 3.1]
+    assert infer_column(["3.50", "3.10"]).values == [3.5, 3.1]
+
+
 def test_common_english_and_iso_dates_are_dates():
     cells = [
         "2024-03-04",
