@@ -44,7 +44,10 @@ class Command:
         return all(word in flags for word in given) or bool(re.fullmatch(self.pattern, arguments))
 
 
-_TOPICS = ("options", "commands", "examples", "search")
+_TOPICS = (
+    *("options", "commands", "examples", "search"),
+    *("backends", "costs", "privacy", "errors"),
+)
 _HELP = ("--help", "-h")
 #: ``NAME``, ``NAME=VALUE``, and ``NAME VALUE`` of a setting that there is.
 _SETTING = rf"[\w-]+|[\w-]+\s*=.*|(?:{'|'.join(SETTING_NAMES)})\s+\S+"
@@ -81,11 +84,13 @@ COMMANDS: dict[str, Command] = {
     "jobs": Command("jobs", "what was asked with --background, also before a restart"),
     "cache": Command(
         "cache [--clear]",
-        "answers that --each and ask_many need not pay for again; --clear: forget them",
+        "answers that tables need not pay for again; --clear: forget them",
         ("--clear",),
     ),
     "last": Command("last", "the newest answer, also a stopped or broken one"),
-    "help": Command("help [topic]", "options, commands, examples, or the name of one of these"),
+    "help": Command(
+        "help [topic]", "options, commands, examples, backends, costs, privacy, errors, or a name"
+    ),
 }
 HELP_TOPICS = (*_TOPICS, *COMMANDS, *OPTIONS)
 COMMANDS["help"] = Command(COMMANDS["help"].usage, COMMANDS["help"].about, HELP_TOPICS, r"[\w-]+")

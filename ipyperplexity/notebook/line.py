@@ -15,6 +15,7 @@ from typing import Any
 
 from ipyperplexity.backend_names import BACKEND_NAMES, SEARCH
 from ipyperplexity.errors import InvalidRequestError
+from ipyperplexity.notebook import help_topics
 from ipyperplexity.notebook.command_table import COMMANDS, command_lines, read_command
 from ipyperplexity.option_checks import Option, did_you_mean, refuse
 from ipyperplexity.question import OPTIONS
@@ -358,10 +359,21 @@ def help_text(topic: str = "") -> str:
     if topic in OPTIONS:
         return f"{topic}: {OPTIONS[topic].help} (In Python only.)"
     if topic in COMMANDS:
-        return command_lines({topic: COMMANDS[topic]}, "")
+        more = help_topics.OF_COMMANDS.get(topic)
+        return command_lines({topic: COMMANDS[topic]}, "") + (f"\n\n{more}" if more else "")
+    if topic in help_topics.TOPICS:
+        return help_topics.TOPICS[topic]
+    if topic == "errors":
+        return help_topics.errors_overview()
+    if found := help_topics.error_help(topic):
+        return found
     parts["search"] = "Options that only -b search has (help search lists all of them):\n"
     parts["search"] += option_lines(SEARCH_FLAGS)
-    order = ("examples", "options", "search", "commands")
+    parts["topics"] = (
+        "More: %perplexity help TOPIC, of backends, costs, privacy, errors, an error's code, or\n"
+        "the name of an option or a command."
+    )
+    order = ("examples", "options", "search", "commands", "topics")
     lead = f"There is no help on {topic!r}.\n\n" if topic else ""
     return lead + _OVERVIEW + "\n\n".join(parts[part] for part in order)
 

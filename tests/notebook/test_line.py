@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from ipyperplexity.errors import InvalidRequestError
-from ipyperplexity.notebook.command_table import NO_COMMANDS
+from ipyperplexity.notebook.command_table import COMMANDS, HELP_TOPICS, NO_COMMANDS
+from ipyperplexity.notebook.help_topics import OF_COMMANDS, TOPICS, error_kinds
 from ipyperplexity.notebook.line import FLAGS, help_text, parse
 
 
@@ -205,6 +206,26 @@ def test_help_on_what_there_is_none_of_says_so_and_shows_all() -> None:
     assert parse("help nosuch").command == ("help", "nosuch")
     text = help_text("nosuch")
     assert text.startswith("There is no help on 'nosuch'.") and "--recency" in text
+
+
+@pytest.mark.parametrize("topic", [*HELP_TOPICS, *(kind.code for kind in error_kinds())])
+def test_each_topic_has_a_help_of_its_own_that_fits_the_page(topic: str) -> None:
+    text = help_text(topic)
+    assert text and not text.startswith("There is no help")
+    assert text != help_text() and len(text.splitlines()) < 40
+    if topic in TOPICS or topic in OF_COMMANDS:
+        assert max(map(len, text.splitlines())) < 110
+
+
+@pytest.mark.parametrize("topic", ["RATE_LIMIT", "rate_limit", "RateLimitError"])
+def test_an_error_is_explained_by_its_code_or_its_class(topic: str) -> None:
+    assert parse(f"help {topic}").command == ("help", topic)
+    text = help_text(topic)
+    assert text.startswith("RATE_LIMIT (RateLimitError)") and "not billed" in text
+
+
+def test_all_commands_say_more_than_their_line() -> None:
+    assert set(OF_COMMANDS) == set(COMMANDS) - {"help"}
 
 
 def test_help_explains_one_option() -> None:
