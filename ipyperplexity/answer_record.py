@@ -9,6 +9,7 @@ whole fields or an error that names the place.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 import enum
@@ -33,20 +34,41 @@ VERSION = 1
 # --- the document --------------------------------------------------------------------------------
 
 
-def dumps(fields: Mapping[str, Any]) -> str:
+def dumps(fields: Mapping[str, Any], *, compact: bool = False) -> str:
     """Return the fields of an answer as a JSON document, keys masked.
+
+    Parameters
+    ----------
+    fields : mapping
+        All fields of an Answer, by name.
+    compact : bool
+        One line for a machine, in a fifth of the time, and not a page for people.
 
     Raises
     ------
     InvalidRequestError
         If a field holds what JSON cannot.
     """
-    record: dict[str, Any] = {}
-    problem = ""
-    for name, field in _FIELDS.items():
+    record = _plain_values(fields)
+    whole = {"format": FORMAT, "version": VERSION, "answer": hide_secrets_in(record)}
+    text = json.dumps(whole, ensure_ascii=False, indent=None if compact else 1)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a character: JSON can name it, UTF-8 cannot
+        text = json.dumps(whole, indent=1)
+    return text + "\n"
+
+
+def _plain_values(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields as plain values, which are all that the mask looks at."""
+    with contextlib.suppress(TypeError, ValueError, RecursionError):
+        dumped = {name: field.dump(fields[name]) for name, field in _FIELDS.items()}
+        plain: dict[str, Any] = json.loads(json.dumps(dumped))
+        return plain
+    for name, field in _FIELDS.items():  # which of them is it?
+        problem = ""
         try:
-            # Through JSON and back: only plain values are left for the mask to look at.
-            record[name] = json.loads(json.dumps(field.dump(fields[name])))
+            json.loads(json.dumps(field.dump(fields[name])))
         except (TypeError, ValueError, RecursionError) as error:
             problem = str(error) or type(error).__name__
         if problem:
@@ -54,13 +76,7 @@ def dumps(fields: Mapping[str, Any]) -> str:
                 f"{name}: this answer cannot be saved, as JSON cannot hold it ({problem}).",
                 field=name,
             )
-    whole = {"format": FORMAT, "version": VERSION, "answer": hide_secrets_in(record)}
-    text = json.dumps(whole, ensure_ascii=False, indent=1)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # half a character: JSON can name it, UTF-8 cannot
-        text = json.dumps(whole, indent=1)
-    return text + "\n"
+    raise InvalidRequestError("This answer cannot be saved, as JSON cannot hold it.")
 
 
 def loads(document: bytes, name: str) -> dict[str, Any]:

@@ -69,6 +69,7 @@ class AnswerStream:
         call: Call,
         *,
         streaming: bool = True,
+        keep_raw: bool = True,
         hand_over: Callable[[Answer], None] = lambda answer: None,
     ) -> None:
         self.question = question
@@ -86,6 +87,7 @@ class AnswerStream:
         )
         self.warnings += self._run.notices
         self._hand_over = hand_over
+        self._keeps_raw = keep_raw
         self._pieces: list[str] = []
         self._joined = (0, "")  # the first so many pieces, and their text
         self._reasoning: list[str] = []
@@ -312,7 +314,7 @@ class AnswerStream:
             created=self._created,
             elapsed=self.elapsed,
             first_text=self._first_text,
-            raw=self._raw(),
+            raw=self._raw() if self._keeps_raw else {},
             turns=follow.conversation() if follow is not None else (),
             options=self.question.given(),
             warnings=tuple(hide(warning) for warning in (*self._run.warnings, *self.warnings)),

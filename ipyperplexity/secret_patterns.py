@@ -30,9 +30,13 @@ def hide_secrets(text: str) -> str:
     >>> hide_secrets("bad key pplx-abcdef123456")
     'bad key ***'
     """
-    if "eyJ" in text:  # which is much faster told than the pattern is tried
+    if "eyJ" in text:  # which is much faster told than the pattern is tried, here and below
         text = _TOKEN.sub(rf"\g<1>{MASK}", text)
-    return _BEARER.sub(rf"\g<1>{MASK}", _KEY.sub(MASK, text))
+    if "pplx-" in text:
+        text = _KEY.sub(MASK, text)
+    if "bearer" in text.lower():
+        text = _BEARER.sub(rf"\g<1>{MASK}", text)
+    return text
 
 
 def hide_secrets_in(value: Any) -> Any:

@@ -139,6 +139,10 @@ class Sources(Framed):
     ) -> Sources:
         return Sources(items, fetched=self._fetched, unnumbered=self._unnumbered, count=count)
 
+    def uncounted(self) -> Sources:
+        """Return these sources as they were given, without looking at what the text cites."""
+        return self._with(self._given)
+
     @cached_property
     def _items(self) -> tuple[Source, ...]:
         if self._count is None:

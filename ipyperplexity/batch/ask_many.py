@@ -312,6 +312,7 @@ class Batch:
                     on_progress=on_progress,
                     estimate=estimate,
                     learns=asked.settings.backend != "demo",
+                    lookahead=0 if options.executor else min(8, options.concurrency // 4),
                 )
             outcomes = run.run()
         for outcome in outcomes:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ipyperplexity import answer_record
 from ipyperplexity.answer import Answer
+from ipyperplexity.citations import count_citations
 from ipyperplexity.errors import InvalidRequestError, PerplexityError
 from ipyperplexity.question import Question
 from ipyperplexity.schema import SchemaMismatch
@@ -74,13 +75,25 @@ class KeptAnswers:
                     found[key] = answer
         return found
 
-    def keep(self, key: str, answer: Answer) -> None:
-        """Keep a whole answer; it is on disk when this returns."""
-        fields = {each.name: getattr(answer, each.name) for each in dataclasses.fields(answer)}
-        # Typed values are made again of the text.
-        document = self._hide(answer_record.dumps({**fields, "data": None, "data_layout": None}))
+    def keep(self, answers: Iterable[tuple[str, Answer]]) -> None:
+        """Keep whole answers, by key; they are on disk when this returns.
+
+        Raises
+        ------
+        ConfigurationError
+            If the checkpoint cannot be written.
+        """
+        if not self._stores:
+            return
+        documents = [(key, self._document(answer)) for key, answer in answers]
         for store in self._stores:
-            store.put(key, document)
+            store.put_many(documents)
+
+    def _document(self, answer: Answer) -> str:
+        fields = {each.name: getattr(answer, each.name) for each in dataclasses.fields(answer)}
+        # Typed values, and what the text cites, are made again of the text.
+        made = {"data": None, "data_layout": None, "sources": answer.sources.uncounted()}
+        return self._hide(answer_record.dumps({**fields, **made}, compact=True))
 
     def close(self) -> None:
         """Let go of the files."""
@@ -92,7 +105,8 @@ def _read(document: str, question: Question) -> Answer | None:
     """Return a kept answer; None for one of a later version, or that does not fit the schema."""
     try:
         answer = Answer(**answer_record.loads(document.encode(), "A kept answer"))
-        answer = dataclasses.replace(answer, cached=True)
+        sources = count_citations(answer.text, answer.sources)
+        answer = dataclasses.replace(answer, cached=True, sources=sources)
         return with_data(answer, question)
     except PerplexityError:
         return None

@@ -118,7 +118,7 @@ class ServerBatchRun:
             error = outcome
         task.attempts += 1
         if error is None and answer is not None and task.key is not None:
-            self._kept.keep(task.key, answer)
+            self._kept.keep([(task.key, answer)])
         if answer is not None:
             spending.reserve(None, self._default_model).finish(answer, "batch")
             self.spent_usd += answer.usage.cost_usd or 0.0

@@ -103,6 +103,8 @@ class RowAsker:
             running = AnswerStream(
                 question,
                 Call(service, BACKENDS[service.backend].wire, question.timeout or self.timeout),
+                # The service's whole record of each row would be most of a table's memory.
+                keep_raw=False,
             )
             with running:
                 with self._lock:
@@ -117,9 +119,6 @@ class RowAsker:
         except PerplexityError as error:
             failure = error.with_traceback(None)
             answer = error.answer
-        if answer is not None:
-            # The service's whole record of each row would be most of a table's memory.
-            answer = dataclasses.replace(answer, raw={})
         if failure is not None:
             failure.answer = answer
         return Attempt(answer, failure, limits, time.monotonic() - began)

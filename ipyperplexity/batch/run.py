@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
+import contextlib
 import heapq
 import itertools
 import queue
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ipyperplexity import spending
@@ -97,6 +98,9 @@ class BatchRun:
         US dollars that a question may cost, until one has been paid.
     learns : bool
         Whether the service's word about its limit counts.
+    lookahead : int
+        Questions beyond ``concurrency`` that lie ready at an executor with just so many workers:
+        none is idle until this thread gets round to giving it the next one.
     """
 
     def __init__(
@@ -111,10 +115,12 @@ class BatchRun:
         on_progress: Callable[[int, int, float, int], object] = lambda *counts: None,
         estimate: float = 0.0,
         learns: bool = True,
+        lookahead: int = 0,
     ) -> None:
         self._plan, self._asker, self._limits, self._kept = plan, asker, limits, kept
         self._executor, self._default_model = executor, default_model
         self._on_progress, self._learns = on_progress, learns
+        self._places = limits.concurrency + lookahead
         self._pacer = Pacer(limits.rpm)
         self._policy = RetryPolicy(limits.retries)
         self._cap = CostCap(limits.max_cost, estimate)
@@ -173,7 +179,7 @@ class BatchRun:
         now = time.monotonic()
         while self._later and self._later[0][0] <= now:
             self._waiting.appendleft(heapq.heappop(self._later)[2])
-        while self._waiting and len(self._running) < self._limits.concurrency:
+        while self._waiting and len(self._running) < self._places:
             if not self._cap.fits(len(self._running)):
                 if not self._running and not self._later:
                     self.stopped_by = (
@@ -227,19 +233,39 @@ class BatchRun:
             future = self._back.get(timeout=patience) if patience else self._back.get_nowait()
         except queue.Empty:
             return
-        while True:
+        back = [future]
+        with contextlib.suppress(queue.Empty):
+            while True:
+                back.append(self._back.get_nowait())
+        self._keep(back)
+        for future in back:
             self._settle(future)
-            try:
-                future = self._back.get_nowait()
-            except queue.Empty:
-                break
         self._tell()
+
+    def _keep(self, back: Sequence[concurrent.futures.Future[Attempt]]) -> None:
+        """Put what has come back on disk, in one go."""
+        whole: list[tuple[str, Answer]] = []
+        for future in back:
+            sent = self._running.get(future)
+            if sent is None or future.cancelled() or future.exception() is not None:
+                continue
+            attempt, key = future.result(), sent.task.key
+            if attempt.error is None and attempt.answer is not None and key is not None:
+                whole.append((key, attempt.answer))
+        problem = ""
+        try:
+            self._kept.keep(whole)
+        except ConfigurationError as error:
+            problem = error.message
+        if problem and not self.stopped_by:  # what was paid for is in the table at least
+            self.stopped_by = problem
 
     def _settle(self, future: concurrent.futures.Future[Attempt]) -> None:
         sent = self._running.pop(future, None)
         if sent is None:
             return
         if future.cancelled():
+            sent.task.attempts -= 1
             sent.reserved.settle(0.0)
             return
         defect = future.exception()
@@ -302,8 +328,6 @@ class BatchRun:
         *,
         cached: bool = False,
     ) -> None:
-        if error is None and answer is not None and not cached and task.key is not None:
-            self._kept.keep(task.key, answer)
         for outcome in outcomes_of(task, answer, error, elapsed_s, cached=cached):
             self._outcomes[outcome.row] = outcome
             self._errors += outcome.status == "error"
@@ -337,6 +361,8 @@ class BatchRun:
                 self._asker.stop()
             for future in list(self._running):
                 future.cancel()
+                if future.done():  # it may have been taken when the interrupt came
+                    self._back.put(future)
             # Of a run that stops by itself what was paid for is waited for; of an interrupt not.
             until = time.monotonic() + _PARTING
             while self._running and (not self.interrupted or time.monotonic() < until):

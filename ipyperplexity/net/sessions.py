@@ -11,10 +11,12 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
+from urllib.parse import urlsplit
 
 import requests
 import urllib3
@@ -85,9 +87,41 @@ class _Adapter(HTTPAdapter):
         return manager
 
 
+class _Session(requests.Session):
+    """A session that looks at the environment when it has changed, and not at each request.
+
+    requests goes through all of it twice a request, which is a tenth of what a request costs.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._merged: tuple[object, Any] = (None, {})
+
+    def merge_environment_settings(
+        self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any
+    ) -> Any:
+        address = urlsplit(url)
+        given = (address.scheme, address.netloc, str(proxies), stream, verify, cert)
+        own = (str(self.proxies), self.stream, self.verify, self.cert, self.trust_env)
+        seen = (given, own, *map(os.environ.get, _SETTINGS))
+        key, merged = self._merged
+        if key != seen:
+            merged = super().merge_environment_settings(url, proxies, stream, verify, cert)
+            self._merged = (seen, merged)
+        return {**merged}
+
+
+#: Variables of the environment that requests goes by.
+_SETTINGS = (
+    *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+    *("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
+)
+
+
 def make_session() -> requests.Session:
     """Return a session that several threads may use: it keeps no cookies."""
-    session = requests.Session()
+    session = _Session()
     adapter = _Adapter(pool_connections=4, pool_maxsize=64)
     session.mount("https://", adapter)
     session.mount("http://", adapter)

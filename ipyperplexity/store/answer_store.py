@@ -190,35 +190,41 @@ class AnswerStore:
         return found
 
     def put(self, key: str, document: str) -> None:
-        """Keep an answer, in place of an earlier one; it is committed when this returns.
+        """Keep an answer; see :meth:`put_many`."""
+        self.put_many([(key, document)])
+
+    def put_many(self, documents: Iterable[tuple[str, str]]) -> None:
+        """Keep answers, in place of earlier ones; they are committed when this returns.
 
         It is then there whatever becomes of this process. (If the whole machine loses power, the
         last moments before may be lost, and the file is still good.)
 
         Parameters
         ----------
-        key : str
-        document : str
-            JSON, as ``answer_record.dumps`` writes it. What looks like a key or a login in it is
-            masked.
+        documents : iterable of (str, str)
+            Keys, and JSON as ``answer_record.dumps`` writes it. What looks like a key or a login
+            in it is masked.
 
         Raises
         ------
         ConfigurationError
-            Of a strict store, if it cannot be written.
+            Of a strict store, if they cannot be written.
         """
-        # Half of a surrogate pair fits into no file.
-        text = hide_secrets(document).encode("utf-8", "replace")
-        size = len(text)
-        if self._max_bytes is not None and size > self._max_bytes:
+        rows = []
+        for key, document in documents:
+            # Half of a surrogate pair fits into no file.
+            text = hide_secrets(document).encode("utf-8", "replace")
+            if self._max_bytes is None or len(text) <= self._max_bytes:
+                rows.append((key, self._now(), len(text), text.decode()))
+        if not rows:
             return
 
         def insert() -> None:
             with self._database.transaction() as connection:
-                _delete(connection, "key = ?", key)
-                row = (key, self._now(), size, text.decode())
-                newest = connection.execute(_INSERT, row).lastrowid
-                connection.execute(_ADD_TO_TOTALS, (1, size))
+                for row in rows:
+                    _delete(connection, "key = ?", row[0])
+                    newest = connection.execute(_INSERT, row).lastrowid
+                    connection.execute(_ADD_TO_TOTALS, (1, row[2]))
                 self._prune(connection, newest)
 
         def write() -> None:

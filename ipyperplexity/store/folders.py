@@ -6,6 +6,7 @@ for, so that a changed variable counts at once. Nothing is made here.
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def cache_dir() -> Path:
 def _folder(kind: str) -> Path:
     home = os.environ.get(HOME_VARIABLE, "").strip()
     if home:
-        return _absolute(home) / kind
+        return _below(home, kind) if home.startswith("/") else _absolute(home) / kind
     import platformdirs
 
     # On macOS and Windows settings and state share a folder: the names of the files differ.
@@ -49,6 +50,12 @@ def _folder(kind: str) -> Path:
         "cache": platformdirs.user_cache_path,
     }
     return places[kind](_NAME, appauthor=False)
+
+
+@functools.lru_cache(maxsize=16)
+def _below(home: str, kind: str) -> Path:
+    """Return a path that depends on nothing else: each request asks for it several times."""
+    return Path(home) / kind
 
 
 def _absolute(home: str) -> Path:

@@ -6,6 +6,7 @@ import os
 import pickle
 import random
 import signal
+import sqlite3
 import threading
 import time
 from collections import Counter
@@ -288,3 +289,30 @@ def test_chaos_ends_with_every_row_answered_once_and_costs_added_up(
     n_before = len(server.requests)
     Started(server, questions(150), checkpoint=path)
     assert len(server.requests) == n_before
+
+
+# --- what is put on disk ------------------------------------------------------------------------
+
+
+def test_a_checkpoint_that_can_no_longer_be_written_stops_the_run_and_loses_no_answer(
+    server: EmulatorServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows.db"
+    full = threading.Event()
+    Started(server, questions(1), checkpoint=path)
+    blocker = sqlite3.connect(path)
+
+    def tell(done: int, *counts: Any) -> None:
+        if done >= 3 and not full.is_set():
+            full.set()
+            blocker.executescript(
+                "DROP TABLE perplexity_answers; CREATE VIEW perplexity_answers AS SELECT 1"
+            )
+
+    started = Started(server, questions(30), checkpoint=path, tell=tell)
+    blocker.close()
+    assert full.is_set() and started.statuses.count("skipped") > 0
+    assert str(path) in started.batch.stopped_by
+    answered = [outcome for outcome in started.outcomes if outcome.status == "ok"]
+    assert len(answered) >= 3 and all(outcome.answer for outcome in answered)
+    assert started.statuses.count("error") == 0
