@@ -55,7 +55,7 @@ _COSTS = (
 
 
 class Ledger:
-    """The rows of this process, and on disk those of all.
+    """The rows of all on disk, and those of this process that could not go there.
 
     Safe to use from several threads and by several processes at once.
 
@@ -78,6 +78,7 @@ class Ledger:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._guard = threading.Lock()
+        #: What is not on disk: a column of questions may have a hundred thousand rows.
         self._own: list[LedgerEntry] = []
         self._database: Database | None = None
         self._unusable: Path | None = None
@@ -88,15 +89,20 @@ class Ledger:
 
         A row of the demo costs nothing and is remembered by this process only.
         """
-        self._own.append(entry)  # atomic
-        if entry.backend == "demo":
-            return
+        written = False
 
         def write(database: Database) -> None:
+            nonlocal written
             with database.transaction() as connection:
                 connection.execute(_INSERT, to_row(entry))
+            written = True
 
-        self._on_disk(write)
+        try:
+            if entry.backend != "demo":
+                self._on_disk(write)
+        finally:
+            if not written:
+                self._own.append(entry)  # atomic
 
     def entries(
         self,

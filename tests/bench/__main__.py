@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import answers, decoding, delays, frames, imports, live, many
+from tests.bench import answers, decoding, delays, frames, imports, live, many, soak
 from tests.bench.report import Row, machine, table, write_json
 
 SECTIONS: dict[str, Callable[[bool], list[Row]]] = {
@@ -19,6 +19,7 @@ SECTIONS: dict[str, Callable[[bool], list[Row]]] = {
     "live": live.measure,
     "frames": frames.measure,
     "many": many.measure,
+    "soak": soak.measure,
 }
 
 
