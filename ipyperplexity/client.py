@@ -475,6 +475,36 @@ class Client:
         of_question = {name: value for name, value in options.items() if name not in BATCH_OPTIONS}
         return self._batch(data, prompt, batch_options, of_question).estimate(count or 1)
 
+    def cancel_batch(self, batch_id: str) -> str:
+        """End a column that was left to the service with ``mode="server"``.
+
+        What is done by then is paid for, and the same call of :meth:`ask_many` fetches it.
+
+        Parameters
+        ----------
+        batch_id : str
+            As the hint of an interrupted call names it.
+
+        Returns
+        -------
+        str
+            Its status, such as ``cancelling``.
+
+        Raises
+        ------
+        InvalidRequestError
+            If there is no such batch, or the backend has none.
+
+        Examples
+        --------
+        ::
+
+            client.cancel_batch("batch_6f3c")
+        """
+        from ipyperplexity.batch.server_mode import cancel_server_batch
+
+        return cancel_server_batch(self._service(self._settings()), batch_id).status
+
     def _batch(
         self, data: Any, prompt: Any, batch_options: dict[str, Any], options: dict[str, Any]
     ) -> Batch:

@@ -313,6 +313,7 @@ class Batch:
                     estimate=estimate,
                     learns=asked.settings.backend != "demo",
                     lookahead=0 if options.executor else min(8, options.concurrency // 4),
+                    executor_is_own=options.executor is None,
                 )
             outcomes = run.run()
         for outcome in outcomes:
@@ -345,8 +346,8 @@ class Batch:
         if run.stopped_by:
             done = sum(outcome.status == "ok" for outcome in outcomes)
             warnings.warn(
-                f"{done:,} of {len(outcomes):,} rows are done: {run.stopped_by}. The same call "
-                "goes on from here.",
+                f"{done:,} of {len(outcomes):,} rows are done: {run.stopped_by.rstrip('.')}. The "
+                "same call goes on from here.",
                 PerplexityWarning,
                 stacklevel=5,
             )

@@ -53,6 +53,8 @@ FATAL = (
 #: Seconds between two looks when nothing comes, and for what is stopped to come back.
 _TICK = 0.1
 _PARTING = 0.3
+#: Characters of what an executor says of its failure.
+_SHOWN_DEFECT = 300
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,9 @@ class BatchRun:
     lookahead : int
         Questions beyond ``concurrency`` that lie ready at an executor with just so many workers:
         none is idle until this thread gets round to giving it the next one.
+    executor_is_own : bool
+        Whether a failure of the executor is ours, and raised, or one of the user's machines: that
+        stops the run, whose answers are in the table.
     """
 
     def __init__(
@@ -116,10 +121,12 @@ class BatchRun:
         estimate: float = 0.0,
         learns: bool = True,
         lookahead: int = 0,
+        executor_is_own: bool = True,
     ) -> None:
         self._plan, self._asker, self._limits, self._kept = plan, asker, limits, kept
         self._executor, self._default_model = executor, default_model
         self._on_progress, self._learns = on_progress, learns
+        self._executor_is_own = executor_is_own
         self._places = limits.concurrency + lookahead
         self._pacer = Pacer(limits.rpm)
         self._policy = RetryPolicy(limits.retries)
@@ -209,7 +216,14 @@ class BatchRun:
                 self.stopped_by = problem
             return False
         task.attempts += 1
-        future = self._executor.submit(ask_row, self._asker, task.question, uuid.uuid4().hex)
+        try:
+            future = self._executor.submit(ask_row, self._asker, task.question, uuid.uuid4().hex)
+        except Exception as error:  # its processes are gone, say
+            task.attempts -= 1
+            self._waiting.appendleft(task)
+            reserved.settle(0.0)
+            self._stop_for(error)
+            return False
         self._running[future] = _Sent(task, reserved)
         future.add_done_callback(self._back.put)
         return True
@@ -349,8 +363,10 @@ class BatchRun:
         self._on_progress(len(self._outcomes), self._errors, self._cap.spent, self._cached)
 
     def _stop_for(self, defect: BaseException) -> None:
-        self.defect = defect
-        self.stopped_by = f"{type(defect).__name__}: {defect}"
+        if self._executor_is_own:
+            self.defect = defect
+        text = " ".join(str(defect).split())
+        self.stopped_by = f"{type(defect).__name__}: {text}"[:_SHOWN_DEFECT]
 
     # --- ending ---------------------------------------------------------------------------------
 

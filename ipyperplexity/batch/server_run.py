@@ -129,7 +129,7 @@ class ServerRun:
             )
         return AbortedError(
             f"Stopped waiting; the batch {name} goes on at the service, and is billed.",
-            hint=f"The same call fetches it; cancel_server_batch({name!r}) ends it.",
+            hint=f"The same call fetches it; client.cancel_batch({name!r}) ends it.",
         )
 
     # --- placing -------------------------------------------------------------------------------
@@ -362,7 +362,7 @@ def _explained(failure: PerplexityError, placed: Placed) -> PerplexityError:
             field="batch_id",
             status_code=404,
             request_id=failure.request_id,
-            hint="Was it another account's key? If it is gone, cancel_server_batch"
+            hint="Was it another account's key? If it is gone, client.cancel_batch"
             f"({name!r}) forgets it, and the same call asks again.",
         )
     failure.hint = f"The batch {name} goes on at the service: the same call looks again."

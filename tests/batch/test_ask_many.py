@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ import ipyperplexity as pplx
 from ipyperplexity import Client, errors
 from ipyperplexity.emulator import Behavior, EmulatorServer
 from ipyperplexity.emulator.faults import FAULTS
+from ipyperplexity.store.batch_store import BatchStore
+from tests.net.asking import eventually
 
 KEY = "pplx-" + "m4ny" * 8
 DF = pd.DataFrame(
@@ -219,3 +222,25 @@ def test_nothing_is_warned_of_when_all_went_well(client: Client) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ask(client, ["lambda"], "What is {value}?")
+
+
+def test_a_column_that_was_left_to_the_service_can_be_ended(
+    client: Client, server: EmulatorServer
+) -> None:
+    server.pace = 2.0
+    ended: list[str] = []
+
+    def end() -> None:
+        eventually(lambda: any(r.path == "/v1/batches" for r in server.requests), 10)
+        time.sleep(0.3)
+        ended.append(client.cancel_batch(batch_ids()[0]))
+
+    def batch_ids() -> list[str]:
+        return [r.batch_id for r in BatchStore().all() if r.batch_id]
+
+    threading.Thread(target=end).start()
+    table = client.ask_many(["lambda", "yield"], "What is {value}?", limit=1, mode="server")
+    assert ended and ended[0] in ("cancelling", "cancelled")
+    assert set(table["status"]) <= {"cancelled", "error", "ok"} and len(table) == 2
+    with pytest.raises(errors.InvalidRequestError):
+        client.cancel_batch("batch_nobody_knows")

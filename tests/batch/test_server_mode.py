@@ -277,7 +277,7 @@ def test_the_same_call_later_finds_its_running_batch(
     (record,) = store.all()
     hint = str(first[0])
     assert record.batch_id is not None and record.batch_id in hint
-    assert "same call" in hint and "cancel_server_batch" in hint
+    assert "same call" in hint and "client.cancel_batch" in hint
     release(server, record.batch_id)
     assert len(answers(run(server, store))) == 4
     assert len(calls(server, "POST", "/v1/files")) == len(calls(server, "POST", "/v1/batches")) == 1
