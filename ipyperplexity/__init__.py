@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ipyperplexity.search_query import SearchQuery
     from ipyperplexity.search_results import SearchResults
     from ipyperplexity.sources import Source, Sources
+    from ipyperplexity.taping import record, replay
     from ipyperplexity.tools import Tool
     from ipyperplexity.usage_table import UsageTable
 
@@ -76,6 +77,8 @@ _HOMES = {
     "errors": "errors",
     "estimate": "default_client",
     "events": "events",
+    "record": "taping",
+    "replay": "taping",
     "search": "default_client",
     "status": "default_client",
     "stream": "default_client",
@@ -117,6 +120,8 @@ __all__ = [
     "estimate",
     "events",
     "load_ipython_extension",
+    "record",
+    "replay",
     "search",
     "status",
     "stream",

@@ -39,6 +39,7 @@ from ipyperplexity.question import Question
 from ipyperplexity.schema import SchemaMismatch
 from ipyperplexity.schema.frame import Layout
 from ipyperplexity.sources import Sources
+from ipyperplexity.tapes import deck
 
 __all__ = ["AnswerStream", "Call"]
 
@@ -314,6 +315,7 @@ class AnswerStream:
             created=self._created,
             elapsed=self.elapsed,
             first_text=self._first_text,
+            cached=deck.replaying() is not None,
             raw=self._raw() if self._keeps_raw else {},
             turns=follow.conversation() if follow is not None else (),
             options=self.question.given(),

@@ -16,9 +16,12 @@ from ipyperplexity.net.address import check_base_url, is_loopback, shown
 from ipyperplexity.net.redact import BearerAuth, Secret
 from ipyperplexity.net.retry import RetryPolicy
 from ipyperplexity.service import Service
+from ipyperplexity.tapes import deck
 
 if TYPE_CHECKING:
     import requests
+
+deck.start_demo = lambda: demo_engine.shared.start()
 
 #: Where a stored key may go, and below it.
 _SITE = "perplexity.ai"
@@ -97,8 +100,11 @@ def connect(settings: Settings, session: Callable[[], requests.Session]) -> Serv
     MissingCredentialError
         If it needs a key or a login, and there is none.
     """
-    url = address(settings)
     policy = RetryPolicy(settings.max_retries)
+    if deck.replaying() is not None:  # who replays needs no key, and no address
+        url = address_unchecked(settings) or "http://127.0.0.1"
+        return Service(settings.backend, url, session, BearerAuth(None), (), policy)
+    url = address(settings)
     kind = BACKENDS[settings.backend].credential
     if kind == "web login":
         from ipyperplexity.auth.web_login import keep_rotated, require_web_login
@@ -152,6 +158,8 @@ def credential_origin(settings: Settings) -> str:
     ConfigurationError
         If there is one that cannot be one.
     """
+    if (replaying := deck.replaying()) is not None:
+        return f"none needed while {replaying.path.name} is replayed"
     kind = BACKENDS[settings.backend].credential
     if kind == "none":
         return "none needed"

@@ -11,6 +11,7 @@
     ├── QuotaError                QUOTA               the account has no credit left
     ├── RateLimitError            RATE_LIMIT          too many requests; try again later
     ├── InvalidRequestError       INVALID_REQUEST     the question or an option is not valid
+    │   └── NotOnTapeError        NOT_ON_TAPE         the tape that is replayed has no answer to it
     ├── ServerError               SERVER              the service failed
     ├── NetworkError              NETWORK             the service could not be reached
     │   └── RequestTimeout        TIMEOUT             it was reached, and took too long
@@ -181,6 +182,16 @@ class InvalidRequestError(PerplexityError):
     """The question or an option is not valid: refused here, or by the service (400, 404, 422)."""
 
     code = "INVALID_REQUEST"
+
+
+class NotOnTapeError(InvalidRequestError):
+    """A tape is replayed strictly, and this question is not on it; nothing was sent."""
+
+    code = "NOT_ON_TAPE"
+    default_hint = (
+        "Ask a question of the tape (%perplexity replay lists them), replay without --strict, or "
+        "end it: %perplexity replay stop"
+    )
 
 
 class ServerError(PerplexityError):

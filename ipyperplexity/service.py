@@ -22,6 +22,7 @@ from ipyperplexity.net.redact import BearerAuth, Secret, redact
 from ipyperplexity.net.replies import content_type, read_json
 from ipyperplexity.net.retry import RetryPolicy
 from ipyperplexity.net.transport import Exchange, Head
+from ipyperplexity.tapes import deck
 from ipyperplexity.version import __version__
 from ipyperplexity.wire import problems
 from ipyperplexity.wire.base import WireRequest
@@ -87,13 +88,40 @@ class Service:
     on_limits: Callable[[Mapping[str, str]], object] | None = field(default=None, repr=False)
 
     def open(
-        self, request: WireRequest, *, began: float, total: float, form: sessions.Form | None = None
+        self,
+        request: WireRequest,
+        *,
+        began: float,
+        total: float,
+        form: sessions.Form | None = None,
+        taped: bool = True,
     ) -> Exchange:
         """Send a request; return its exchange, of which ``total`` seconds began at ``began``.
 
-        ``form`` is sent in place of the request's JSON body.
+        ``form`` is sent in place of the request's JSON body. What is not ``taped`` is no part of a
+        lesson.
         """
-        url = join(self.base_url, request.path)
+        replaying = deck.replaying()
+        asked = None
+        if taped and (replaying is not None or deck.recording() is not None):
+            body = request.body if form is None else form.summary()
+            asked = deck.request_of(request.method, request.path, body, self.secrets)
+        base_url, auth = self.base_url, self.auth
+        limits: dict[str, Any] = {
+            "total": total,
+            # Nothing comes while a file is on its way to the service.
+            "silence": total if form is not None else min(total, transport.SILENCE_TIMEOUT),
+            "started": began,
+        }
+        if replaying is not None and asked is not None:
+            reply = replaying.find(asked)
+            if reply is not None:
+                speed = replaying.speed
+                return self._started(deck.TapeExchange(reply, speed, address="the tape", **limits))
+            # Nothing that is asked of the demo costs anything, or is told who asks.
+            base_url = deck.start_demo() if deck.start_demo is not None else base_url
+            auth = BearerAuth(None)
+        url = join(base_url, request.path)
         streams = request.body is not None and request.body.get("stream")
         accept = "text/event-stream" if streams else "application/json"
         send = sessions.sender(
@@ -101,19 +129,18 @@ class Service:
             request.method,
             url,
             request.body if form is None else form,
-            auth=self.auth,
+            auth=auth,
             headers={**_HEADERS, "Accept": accept, **request.headers},
             loopback=is_loopback(urlsplit(url).hostname or ""),
             read_timeout=max(0.1, began + total - time.monotonic()),
         )
-        exchange = Exchange(
-            send,
-            total=total,
-            # Nothing comes while a file is on its way to the service.
-            silence=total if form is not None else min(total, transport.SILENCE_TIMEOUT),
-            started=began,
-            address=shown(self.base_url),
-        )
+        exchange = Exchange(send, address=shown(base_url), **limits)
+        recording = deck.recording()
+        if recording is not None and asked is not None:
+            recording.listen(exchange, asked, self.secrets)
+        return self._started(exchange)
+
+    def _started(self, exchange: Exchange) -> Exchange:
         exchange.on_head = self._look_at
         try:
             exchange.start()
@@ -295,7 +322,8 @@ class Service:
         """Send a request whose answer nobody waits for, such as the cancelling of a run."""
 
         def send() -> None:
-            exchange = self.open(request, began=time.monotonic(), total=_PARTING_TIMEOUT)
+            began = time.monotonic()
+            exchange = self.open(request, began=began, total=_PARTING_TIMEOUT, taped=False)
             try:
                 exchange.head()
             except PerplexityError:
@@ -303,7 +331,7 @@ class Service:
             finally:
                 exchange.close()
 
-        if sys.platform != "emscripten":
+        if sys.platform != "emscripten" and deck.replaying() is None:
             threading.Thread(target=send, name="ipyperplexity-cancel", daemon=True).start()
 
     def hide(self, text: str) -> str:

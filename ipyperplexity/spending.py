@@ -20,6 +20,7 @@ from ipyperplexity.option_checks import shown
 from ipyperplexity.prices import Estimate, estimate_cost, token_cost
 from ipyperplexity.store.ledger import Ledger, ledger
 from ipyperplexity.store.ledger_entry import SESSION, LedgerEntry, notebook_name
+from ipyperplexity.tapes import deck
 from ipyperplexity.usage_table import UsageTable
 
 if TYPE_CHECKING:
@@ -82,11 +83,17 @@ class Reservation:
         What the service did not tell the cost of (a stopped answer) counts by its tokens if they
         are known, else by the estimate; a request that was refused counts nothing.
         """
+        if deck.replaying() is not None:  # nothing is asked, and nothing paid
+            _account.settle(self, 0.0)
+            return
         _account.settle(self, _charge(answer, self))
         record(answer, self.asked_model, kind)
 
     def finish_entry(self, entry: LedgerEntry) -> None:
         """Settle by what was no answer, such as a search, and record it."""
+        if deck.replaying() is not None:
+            _account.settle(self, 0.0)
+            return
         cost = 0.0 if entry.backend in FREE_BACKENDS else entry.cost_usd
         _account.settle(self, self._estimate() if cost is None else cost)
         ledger().record(entry)
@@ -184,7 +191,8 @@ def reserve(budget: float | None, asked_model: str, *, price: float | None = Non
     BudgetError
         If it would pass the budget, together with what was spent and what is running.
     """
-    return _account.reserve(budget, asked_model, price)
+    # Who replays a tape pays nothing.
+    return _account.reserve(None if deck.replaying() else budget, asked_model, price)
 
 
 def check_budget(

@@ -35,6 +35,7 @@ CODES = {
     "QuotaError": "QUOTA",
     "RateLimitError": "RATE_LIMIT",
     "InvalidRequestError": "INVALID_REQUEST",
+    "NotOnTapeError": "NOT_ON_TAPE",
     "ServerError": "SERVER",
     "NetworkError": "NETWORK",
     "RequestTimeout": "TIMEOUT",

@@ -40,9 +40,10 @@ def test_every_error_code_stands_in_the_readme():
 
 
 @pytest.mark.parametrize("code", [block for block in PYTHON if "getpass" not in block])
-def test_the_python_of_the_readme_runs(code, monkeypatch, capsys):
+def test_the_python_of_the_readme_runs(code, monkeypatch, capsys, tmp_path):
     if "duckdb" in code:
         pytest.importorskip("duckdb")
+    monkeypatch.chdir(tmp_path)
     client = pplx.demo()
     answer = client.ask("What is a lambda?", limit=5)
     namespace = {"pplx": pplx, "client": client, "answer": answer, "papers": answer}

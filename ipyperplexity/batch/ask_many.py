@@ -34,6 +34,7 @@ from ipyperplexity.net.redact import redact
 from ipyperplexity.option_checks import one_of, refuse, whole_number
 from ipyperplexity.question import Question
 from ipyperplexity.tabular.table_rows import TableRows, read_rows
+from ipyperplexity.tapes import deck
 from ipyperplexity.tools import Tool
 
 if TYPE_CHECKING:
@@ -218,6 +219,8 @@ class Batch:
         """Open the checkpoint and the cache."""
         # What the demo answers depends on what it was given to read, and costs nothing.
         use_cache = self._options.cache and self._asked.settings.backend != "demo"
+        if deck.replaying() is not None:  # what is replayed is no answer of the service's
+            use_cache = False
         key = self._asked.settings.key
         secrets = (key,) if key else ()
         return KeptAnswers(

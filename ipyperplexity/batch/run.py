@@ -434,7 +434,7 @@ def outcomes_of(
 
 
 def _cost(answer: Answer) -> float | None:
-    if answer.backend in spending.FREE_BACKENDS:
+    if answer.cached or answer.backend in spending.FREE_BACKENDS:
         return 0.0
     return answer.usage.cost_usd
 

@@ -165,6 +165,7 @@ class Form:
         self.content_type = f"multipart/form-data; boundary={boundary}"
         self._content = io.BytesIO(content) if isinstance(content, bytes) else content
         self._lock = threading.Lock()
+        self._fields = dict(fields)
         head = f'--{boundary}\r\nContent-Disposition: form-data; name="'
         parts = [f'{head}{_quoted(name)}"\r\n\r\n{text}\r\n' for name, text in fields.items()]
         parts.append(
@@ -173,6 +174,15 @@ class Form:
         )
         self._before = "".join(parts).encode("utf-8", "replace")
         self._after = f"\r\n--{boundary}--\r\n".encode()
+
+    def summary(self) -> dict[str, Any]:
+        """Return what a tape keeps of it: its fields, and the lines of its file as JSON values."""
+        reader = self.reader()
+        body = b"".join(reader)[len(self._before) : -len(self._after)]
+        lines: list[Any] = []
+        with contextlib.suppress(ValueError):
+            lines = [json.loads(line) for line in body.splitlines() if line.strip()]
+        return {"form": self._fields, "lines": lines}
 
     def reader(self) -> _FormReader:
         """Return the body from its beginning."""

@@ -58,14 +58,14 @@ class Head:
 
 
 @dataclass(frozen=True)
-class _Broken:
+class Broken:
     """Why the reader gave up. Text only: an exception would keep frames, and the key, alive."""
 
     cause: str
     detail: str
 
 
-class _End:
+class End:
     """The reply is complete."""
 
 
@@ -101,8 +101,8 @@ class Exchange:
         self._silence = silence
         self._threaded = threaded
         self._address = f" ({address})" if address else ""
-        self._queue: queue.SimpleQueue[Head | bytes | _Broken | _End] = queue.SimpleQueue()
-        self._in_place: Iterator[Head | bytes | _Broken | _End] | None = None
+        self._queue: queue.SimpleQueue[Head | bytes | Broken | End] = queue.SimpleQueue()
+        self._in_place: Iterator[Head | bytes | Broken | End] | None = None
         self._stopped = threading.Event()
         self._finished = threading.Event()
         self._lock = threading.Lock()
@@ -115,6 +115,10 @@ class Exchange:
         self.on_wait: Callable[[], None] | None = None
         #: Called with the head of the reply, by the thread that takes it.
         self.on_head: Callable[[Head], None] | None = None
+        #: Given what is read, hands it on: how a recording hears it. Set before the start.
+        self.tap: Callable[[Iterator[Any]], Iterator[Any]] | None = None
+        #: Whether somebody, or a time limit, ended it; and whether it was cut in any way.
+        self.was_stopped = self.was_cut = False
         #: True when no connection came about, so that the service cannot have seen the request.
         self.unsent = False
 
@@ -124,7 +128,7 @@ class Exchange:
             thread = threading.Thread(target=self._pump, name="ipyperplexity-reader", daemon=True)
             thread.start()
         else:
-            self._in_place = self._read()
+            self._in_place = self._items()
 
     def head(self) -> Head:
         """Wait for the reply's status and headers.
@@ -162,7 +166,7 @@ class Exchange:
                 item = waiting.get()
             if pieces:
                 yield pieces[0] if len(pieces) == 1 else b"".join(pieces)
-            if isinstance(item, _End):
+            if isinstance(item, End):
                 return
             if type(item) is not bytes:
                 raise self._failure(item)
@@ -187,6 +191,11 @@ class Exchange:
 
     def stop(self) -> None:
         """Shut the connection now. From any thread, any number of times."""
+        self.was_stopped = True
+        self._cut()
+
+    def _cut(self) -> None:
+        self.was_cut = True
         self._stopped.set()
         with self._lock:
             response, connection = self._response, self._connection
@@ -197,15 +206,15 @@ class Exchange:
     def close(self) -> None:
         """Let go of the connection: kept for the next request if the reply was read to its end."""
         if not self._finished.wait(_GRACE if self._head is not None else 0):
-            self.stop()
+            self._cut()
 
     # --- the calling thread -------------------------------------------------------------------
 
-    def _take(self) -> Head | bytes | _Broken | _End:
+    def _take(self) -> Head | bytes | Broken | End:
         if self._stopped.is_set():
             raise AbortedError("The request was stopped.")
         if self._in_place is not None:
-            return next(self._in_place, _End())
+            return next(self._in_place, End())
         get = self._queue.get
         while True:
             try:
@@ -237,7 +246,7 @@ class Exchange:
     def _failure(self, item: Any) -> PerplexityError:
         if self._stopped.is_set():
             return AbortedError("The request was stopped.")
-        if not isinstance(item, _Broken):
+        if not isinstance(item, Broken):
             return StreamError("The reply ended before it began.")
         if item.cause == "late" or (
             item.cause == "timeout" and time.monotonic() - self._started > self._total - TICK
@@ -256,12 +265,15 @@ class Exchange:
     def _pump(self) -> None:
         put = self._queue.put
         with sessions.watching(self._sees):
-            for item in self._read():
+            for item in self._items():
                 put(item)
         self._response = self._connection = None
 
-    def _read(self) -> Iterator[Head | bytes | _Broken | _End]:
-        broken: _Broken | None = None
+    def _items(self) -> Iterator[Head | bytes | Broken | End]:
+        return self._read() if self.tap is None else self.tap(self._read())
+
+    def _read(self) -> Iterator[Head | bytes | Broken | End]:
+        broken: Broken | None = None
         try:
             response = self._send()
             with self._lock:
@@ -272,7 +284,7 @@ class Exchange:
             for piece in _pieces(response):
                 # Here, so that what came in time counts, however long the caller takes over it.
                 if time.monotonic() - self._started > self._total:
-                    broken = _Broken("late", "")
+                    broken = Broken("late", "")
                     break
                 yield piece
         except Exception as error:  # whatever it is, the caller is told; threads must not print
@@ -282,7 +294,7 @@ class Exchange:
         if self._response is not None and broken is not None:
             with contextlib.suppress(Exception):
                 self._response.close()
-        yield _End() if broken is None else broken
+        yield End() if broken is None else broken
 
     def _sees(self, connection: Any) -> None:
         """Take note of the connection that this exchange is about to use."""
@@ -358,7 +370,7 @@ _CAUSES = {
 }
 
 
-def _explain(error: BaseException) -> _Broken:
+def _explain(error: BaseException) -> Broken:
     """Say in words what went wrong, without headers and addresses of objects."""
     names = {type(link).__name__ for link in _chain(error)}
     deepest = list(_chain(error))[-1]
@@ -368,8 +380,8 @@ def _explain(error: BaseException) -> _Broken:
         detail = "it ended too early."
     for cause, marks in _MARKS.items():
         if names & marks:
-            return _Broken(cause, detail)
-    return _Broken("broken", detail)
+            return Broken(cause, detail)
+    return Broken("broken", detail)
 
 
 _MARKS = {

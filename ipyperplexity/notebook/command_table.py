@@ -87,6 +87,18 @@ COMMANDS: dict[str, Command] = {
         "answers that tables need not pay for again; --clear: forget them",
         ("--clear",),
     ),
+    "record": Command(
+        "record FILE.tape|stop",
+        "record answers as they come, for a class without keys; stop: end it",
+        ("stop",),
+        r"(?!-)\S+\.tape|[\"'].+\.tape[\"']",
+    ),
+    "replay": Command(
+        "replay FILE.tape|stop",
+        "replay a tape [--speed N] [--strict]: no key, no network; stop: end it",
+        ("stop",),
+        r"((?!-)\S+\.tape|[\"'].+\.tape[\"'])(\s+(--strict|--speed[ =]\S+))*",
+    ),
     "last": Command("last", "the newest answer, also a stopped or broken one"),
     "help": Command(
         "help [topic]", "options, commands, examples, backends, costs, privacy, errors, or a name"
@@ -96,7 +108,7 @@ HELP_TOPICS = (*_TOPICS, *COMMANDS, *OPTIONS)
 COMMANDS["help"] = Command(COMMANDS["help"].usage, COMMANDS["help"].about, HELP_TOPICS, r"[\w-]+")
 #: Words that a user may well take for commands. Alone on a line they are refused: asking the
 #: service what "panel" means would cost money and help nobody.
-NO_COMMANDS = ("history", "panel", "record", "replay")
+NO_COMMANDS = ("history", "panel")
 _NO_COMMAND = re.compile(
     rf"({'|'.join(NO_COMMANDS)})(?:\s+(?:--?[a-z][\w-]*(?:[ =]\d+)?|\S+\.tape|stop))*"
 )

@@ -125,6 +125,18 @@ def _count_answers(count: int) -> str:
     return f"{count:,} answer{'' if count == 1 else 's'}"
 
 
+def _record(magics: PerplexityMagics, arguments: str) -> None:
+    from ipyperplexity.notebook.tape_commands import run_record
+
+    run_record(arguments)
+
+
+def _replay(magics: PerplexityMagics, arguments: str) -> None:
+    from ipyperplexity.notebook.tape_commands import run_replay
+
+    run_replay(arguments)
+
+
 def _last(magics: PerplexityMagics, arguments: str) -> Answer | None:
     answers = magics.newest_answers()
     if not answers:
@@ -147,6 +159,8 @@ _RUN: dict[str, Callable[[Any, str], Any]] = {
     "usage": _usage,
     "jobs": _jobs,
     "cache": _cache,
+    "record": _record,
+    "replay": _replay,
     "last": _last,
     "help": _help,
 }

@@ -86,6 +86,26 @@ One row a request, with model, tokens and dollars. usage = %perplexity usage hol
     "cache": """\
 Answers of tables (--each, ask_many) are kept for seven days, whatever table asked for them. The
 key plays no part in it. ask_many(cache=False) asks anew.""",
+    "record": """\
+  %perplexity record lesson.tape     from now on what comes over the wire is on the tape, too: of
+                                     every backend, searches and columns, with its true times
+  %perplexity record stop            end it
+  with pplx.record("lesson.tape"):   the same in Python
+
+Keys, logins, cookies, tokens and e-mail addresses are not on it. An answer that is stopped is not
+recorded. A tape that is there goes on. IPYPERPLEXITY_RECORD=lesson.tape records a whole kernel.""",
+    "replay": """\
+  %perplexity replay lesson.tape             the same questions are answered as they were, at their
+                                             pace, without a key or a network
+  %perplexity replay lesson.tape --speed 4   four times as fast; 0: at once
+  %perplexity replay lesson.tape --strict    another question is an error that names the nearest
+                                             one; else the demo answers it, and a line says so
+  %perplexity replay                         what is on it
+  %perplexity replay stop                    end it
+  with pplx.replay("lesson.tape"):           the same in Python
+
+For a class start Jupyter with IPYPERPLEXITY_REPLAY=lesson.tape: no line of the notebook changes.
+What is replayed costs nothing, and is not in %perplexity usage.""",
     "last": """\
 answer = %perplexity last gets back what a cell showed and nobody kept, also what had come of an
 answer that was stopped.""",

@@ -272,7 +272,8 @@ class PerplexityMagics(Settings, Magics):  # type: ignore[misc, valid-type]
 
     def close(self) -> None:
         """Stop what runs, forget the connections, leave the shell as it was."""
-        self.nest_asyncio = False  # which holds for the whole process
+        self.nest_asyncio = False  # which holds for the whole process, and so does a tape
+        self.replay = ""
         if self._second_display is not None:
             self._second_display.close()
         for client in self._clients.values():

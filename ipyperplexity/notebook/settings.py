@@ -94,6 +94,34 @@ class _Own(HasTraits):
         "None for no.",
     ).tag(config=True)
 
+    replay = Unicode(
+        "", help="A tape to answer from, without a key or a network: lesson.tape; empty for none."
+    ).tag(config=True)
+
+    @validate("replay")
+    def _check_tape(self, proposal: Any) -> Any:
+        """Replay it: what cannot be replayed is no value."""
+        from pathlib import Path
+
+        from ipyperplexity.tapes import deck
+
+        problem = ""
+        try:
+            if proposal["value"]:
+                deck.replay(Path(proposal["value"]).expanduser())
+        except PerplexityError as error:
+            problem = error.message
+        if problem:
+            raise SettingError(problem)
+        return proposal["value"]
+
+    @observe("replay")
+    def _end_tape(self, change: Any) -> None:
+        from ipyperplexity.tapes import deck
+
+        if not change["new"]:
+            deck.stop_replaying()
+
     @validate("budget")
     def _check_budget(self, proposal: Any) -> Any:
         budget = proposal["value"]
