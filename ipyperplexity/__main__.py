@@ -1,27 +1,27 @@
-"""The command line: try it, serve the demo engine, log in, and see what is configured."""
+"""The command line: ask, try it, serve the demo engine, log in, and see what is configured."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
-import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
+from ipyperplexity.command_line.asking import add_ask, attached
+from ipyperplexity.command_line.replaying import add_replay
+from ipyperplexity.command_line.serving import add_serve
 from ipyperplexity.errors import Interrupted, InvalidRequestError, PerplexityError
 from ipyperplexity.notebook import remarks
 from ipyperplexity.notebook.command_table import COMMANDS
 from ipyperplexity.version import __version__
 
 DEMO_QUESTION = "What does the with statement do?"
-SERVE_PORT = 8765
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 done, 1 failed, 2 wrong use, 130 interrupted."""
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    options = _parser().parse_args(attached(given) if given[:1] == ["ask"] else given)
     code: int = options.run(options)
     return code
 
@@ -30,7 +30,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ipyperplexity",
         description=(
-            "Ask Perplexity in a notebook cell; here: try it, log in, serve the demo engine."
+            "Ask Perplexity in a notebook cell, or here; try it, log in, serve the demo engine."
         ),
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
@@ -47,16 +47,9 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("question", nargs="*", help=f"default: {DEMO_QUESTION}")
     demo.set_defaults(run=_demo)
 
-    serve = commands.add_parser(
-        "serve",
-        help="run the embedded engine by itself, for other notebooks and programs",
-        description="Speaks the Agent API on this machine; stop it with Ctrl-C.",
-    )
-    serve.add_argument("--port", type=_port, default=SERVE_PORT, help=f"default: {SERVE_PORT}")
-    serve.add_argument(
-        "--corpus", type=Path, metavar="DIR", help="answer from this folder of Markdown or text"
-    )
-    serve.set_defaults(run=_serve)
+    add_ask(commands)
+    add_serve(commands)
+    add_replay(commands)
 
     # Their arguments are those of the magic's commands of the same names, which read them.
     for name, run in _AS_IN_A_NOTEBOOK.items():
@@ -69,53 +62,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _port(text: str) -> int:
-    if not text.isdecimal() or not 0 <= int(text) <= 65535:
-        raise argparse.ArgumentTypeError(f"got {text!r}; allowed: 0 (any free one) to 65535")
-    return int(text)
-
-
 def _demo(options: argparse.Namespace) -> int:
     from ipyperplexity.notebook.demo import run_demo_cell
 
     question = " ".join(options.question).strip() or DEMO_QUESTION
     return run_demo_cell(question)
-
-
-def _serve(options: argparse.Namespace) -> int:
-    from ipyperplexity.emulator import Corpus, EmulatorServer
-
-    corpus = None
-    if options.corpus:
-        try:
-            corpus = Corpus.from_folder(options.corpus)
-        except (OSError, ValueError) as error:
-            print(f"ipyperplexity serve: {error}", file=sys.stderr)
-            return 1
-    try:
-        server = EmulatorServer(corpus, port=options.port)
-        server.start()
-    except OSError as error:
-        what = error.strerror or str(error)
-        print(f"ipyperplexity serve: port {options.port}: {what}", file=sys.stderr)
-        return 1
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    print(
-        f"The demo engine answers at {server.url}\n"
-        f"From a notebook: client = ipyperplexity.Client(api_key='any', base_url='{server.url}')\n"
-        "Ctrl-C stops it.",
-        flush=True,
-    )
-    try:
-        # In short waits: on some systems a signal does not wake an endless one.
-        while not stop.wait(0.2):
-            pass
-    except KeyboardInterrupt:
-        print()
-    finally:
-        server.stop()
-    return 0
 
 
 def _login(options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ http(s) address, or a path below ``/corpus/`` that the server turns into one.
 
 from __future__ import annotations
 
+import json
 import re
 import urllib.parse
 import warnings
@@ -91,7 +92,7 @@ class Corpus:
 
     @classmethod
     def from_folder(cls, path: str | Path) -> Corpus:
-        """Read a folder of notes (``.md``, ``.markdown``, ``.txt``, ``.rst``), subfolders included.
+        """Read a folder of notes (``.md``, ``.txt``, ``.rst``, ``.ipynb``), subfolders included.
 
         Parameters
         ----------
@@ -125,8 +126,8 @@ class Corpus:
         files: list[str] = []
         for file in _note_files(folder):
             try:
-                text = file.read_text(encoding="utf-8-sig")
-            except (UnicodeDecodeError, OSError) as problem:
+                text = _text_of(file)
+            except (ValueError, OSError) as problem:  # a decoding error is a ValueError
                 warnings.warn(_left_out(file.relative_to(folder), problem), stacklevel=2)
                 continue
             relative = file.relative_to(folder).as_posix()
@@ -145,21 +146,44 @@ class Corpus:
         if self.folder is None or relative not in self.files:
             return None
         try:
-            return (self.folder / relative).read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError):
+            return _text_of(self.folder / relative)
+        except (OSError, ValueError):
             return None
+
+
+def _text_of(file: Path) -> str:
+    """Return the text of a note; of a notebook that of its Markdown and its code."""
+    text = file.read_text(encoding="utf-8-sig")
+    if file.suffix.lower() != ".ipynb":
+        return text
+    notebook = json.loads(text)
+    cells = notebook.get("cells", []) if isinstance(notebook, dict) else []
+    parts = []
+    for cell in cells:
+        source = cell.get("source", "") if isinstance(cell, dict) else ""
+        source = "".join(source) if isinstance(source, list) else str(source)
+        kind = cell.get("cell_type") if isinstance(cell, dict) else None
+        if kind == "markdown":
+            parts.append(source)
+        elif kind == "code" and source.strip():
+            parts.append(f"```python\n{source}\n```")
+    return "\n\n".join(parts)
 
 
 def _left_out(file: Path, problem: Exception) -> str:
     """Say in one line why a note is left out of the corpus."""
-    why = "it is not UTF-8 text"
+    is_notebook = file.suffix.lower() == ".ipynb" and not isinstance(problem, UnicodeDecodeError)
+    why = "it is no notebook" if is_notebook else "it is not UTF-8 text"
     if isinstance(problem, OSError):
         why = problem.strerror or type(problem).__name__
     name = "".join(sign if sign.isprintable() else "?" for sign in file.as_posix())
     return f"left out of the corpus: {name}: {why}"
 
 
-_KINDS = {".md": "markdown", ".markdown": "markdown", ".txt": "text", ".rst": "text"}
+_KINDS = {
+    **{".md": "markdown", ".markdown": "markdown", ".ipynb": "markdown"},
+    **{".txt": "text", ".rst": "text"},
+}
 
 
 def _note_files(folder: Path) -> Iterator[Path]:

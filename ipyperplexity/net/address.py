@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 from urllib.parse import urlsplit
 
@@ -16,7 +17,8 @@ def check_base_url(url: str, *, allow_http: bool = False) -> str:
     ------
     ConfigurationError
         If it is no http(s) URL, carries a user or a query, or is plain http to another machine
-        (which would show the key to everybody on the way) without ``allow_http``.
+        (which would show the key to everybody on the way) without ``allow_http``, or
+        ``IPYPERPLEXITY_ALLOW_HTTP=1`` in the environment.
 
     Examples
     --------
@@ -39,9 +41,12 @@ def check_base_url(url: str, *, allow_http: bool = False) -> str:
         raise _refused(url, "an address without user or password")
     if parts.query or parts.fragment:
         raise _refused(url, "an address without ? and #")
+    allow_http = allow_http or os.environ.get(HTTP_VARIABLE, "").strip() == "1"
     if parts.scheme == "http" and not allow_http and not is_loopback(parts.hostname or ""):
         raise _refused(
-            url, "https, or http on this machine only (to allow it on purpose: allow_http=True)"
+            url,
+            "https, or http on this machine only (to allow it on purpose: allow_http=True, or "
+            f"{HTTP_VARIABLE}=1)",
         )
     url = url.strip().rstrip("/")
     for call in _CALLS:
@@ -49,6 +54,8 @@ def check_base_url(url: str, *, allow_http: bool = False) -> str:
     return url
 
 
+#: Allows plain http to other machines, such as that of a teacher in the same room.
+HTTP_VARIABLE = "IPYPERPLEXITY_ALLOW_HTTP"
 #: What a base URL ends with when the address of a call was copied whole.
 _CALLS = ("/chat/completions", "/responses")
 

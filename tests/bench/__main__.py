@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import answers, decoding, delays, frames, imports, live, many, soak
+from tests.bench import answers, decoding, delays, frames, imports, live, many, soak, tapes
 from tests.bench.report import Row, machine, table, write_json
 
 SECTIONS: dict[str, Callable[[bool], list[Row]]] = {
@@ -20,6 +20,7 @@ SECTIONS: dict[str, Callable[[bool], list[Row]]] = {
     "frames": frames.measure,
     "many": many.measure,
     "soak": soak.measure,
+    "tapes": tapes.measure,
 }
 
 

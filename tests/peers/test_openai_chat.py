@@ -161,7 +161,7 @@ def test_an_answer_that_was_cut_says_why(sdk: Any) -> None:
 
 
 def test_the_fields_of_the_service_go_by_the_extra_body(sdk: Any) -> None:
-    fields = {"search_domain_filter": ["-docs.python.org"], "return_related_questions": True}
+    fields = {"search_domain_filter": ["example.edu"], "return_related_questions": True}
     assert ask(sdk, extra_body=fields).citations == []
     assert ask(sdk, extra_body={"disable_search": True}).citations == []
 

@@ -1,0 +1,1 @@
+"""``ipyperplexity ask "..."`` and its like, for a shell: pipes, exit codes, what a script needs."""
