@@ -41,6 +41,7 @@ from ipyperplexity.errors import (
     StreamError,
 )
 from ipyperplexity.net.retry import RetryPolicy
+from ipyperplexity.tapes import deck
 
 #: What each further question would meet as well: the run stops at once.
 FATAL = (
@@ -434,7 +435,7 @@ def outcomes_of(
 
 
 def _cost(answer: Answer) -> float | None:
-    if answer.cached or answer.backend in spending.FREE_BACKENDS:
+    if deck.replaying() is not None or answer.backend in spending.FREE_BACKENDS:
         return 0.0
     return answer.usage.cost_usd
 
