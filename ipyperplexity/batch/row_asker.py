@@ -1,12 +1,15 @@
 """Asking one question of a batch, in this process or where an executor puts it.
 
 What goes to another process holds no key, no session and no lock: the key is looked up where the
-work runs. Nothing here waits, tries again, pays or keeps: that stays with who gives out the work.
+work runs, and the connections there are shared by all that is asked there. The address is the one
+that held where the batch was called for. Nothing here waits, tries again, pays or keeps: that stays
+with who gives out the work.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import threading
 import time
 import weakref
@@ -18,9 +21,10 @@ from ipyperplexity import connect
 from ipyperplexity.answer import Answer
 from ipyperplexity.answer_stream import AnswerStream, Call
 from ipyperplexity.backends import BACKENDS
-from ipyperplexity.errors import PerplexityError
+from ipyperplexity.errors import MissingCredentialError, PerplexityError
 from ipyperplexity.net import sessions
 from ipyperplexity.question import Question
+from ipyperplexity.secret_patterns import hide_secrets
 
 if TYPE_CHECKING:
     import requests
@@ -40,12 +44,15 @@ class Attempt:
         Headers of the reply that tell of the rate limit.
     elapsed_s : float
         Seconds that it took.
+    defect : Exception, optional
+        What went wrong in a way that no row is to blame for: then there is neither of both.
     """
 
     answer: Answer | None
     error: PerplexityError | None
     limits: Mapping[str, str]
     elapsed_s: float
+    defect: Exception | None = None
 
 
 class RowAsker:
@@ -58,7 +65,12 @@ class RowAsker:
     timeout : float or None
         Seconds for an answer; None for the wire's own limit.
     open_session : callable, optional
-        Returns the session to use; one of its own in each process unless given.
+        Returns the session to use; one of its own unless given.
+
+    Attributes
+    ----------
+    is_elsewhere : bool
+        Whether it came here from another process.
     """
 
     def __init__(
@@ -69,6 +81,7 @@ class RowAsker:
     ) -> None:
         self.settings = dataclasses.replace(settings, max_retries=0)
         self.timeout = timeout
+        self.is_elsewhere = False
         self._begin(open_session)
 
     def _begin(self, open_session: Callable[[], requests.Session] | None = None) -> None:
@@ -79,11 +92,18 @@ class RowAsker:
         self._stopped = False
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"settings": dataclasses.replace(self.settings, key=None), "timeout": self.timeout}
+        settings = dataclasses.replace(self.settings, key=None)
+        if settings.backend != "demo":  # each process has its own
+            # Answers are kept under this address: a worker's own variable must not lead elsewhere.
+            settings = dataclasses.replace(settings, base_url=connect.address(settings))
+        return {"settings": settings, "timeout": self.timeout}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._begin()
+        self.is_elsewhere = True
+        # A worker gets a new asker with each question: with a session of its own, each would make
+        # a connection of its own.
+        self._begin(_process_session)
 
     def ask(self, question: Question) -> Attempt:
         """Ask once; what goes wrong is in the Attempt.
@@ -116,6 +136,8 @@ class RowAsker:
                     pass
             answer = running.answer
             failure = answer.error
+        except MissingCredentialError as error:
+            failure = _missing_there(error) if self.is_elsewhere else error.with_traceback(None)
         except PerplexityError as error:
             failure = error.with_traceback(None)
             answer = error.answer
@@ -155,5 +177,47 @@ def ask_row(asker: RowAsker, question: Question, ticket: str) -> Attempt:
     ticket : str
         Different for each call: an executor that takes calls for pure (dask's default) would
         otherwise answer the second attempt with the first one's failure.
+
+    Returns
+    -------
+    Attempt
+        Whatever happens: what a future raises is then the executor's own failure.
     """
-    return asker.ask(question)
+    began = time.monotonic()
+    defect: Exception
+    try:
+        return asker.ask(question)
+    except Exception as error:
+        defect = error
+    if asker.is_elsewhere:  # not every exception can travel
+        defect = PerplexityError(f"{type(defect).__name__}: {hide_secrets(str(defect))}")
+    return Attempt(None, None, {}, time.monotonic() - began, defect)
+
+
+def _missing_there(error: MissingCredentialError) -> MissingCredentialError:
+    return MissingCredentialError(
+        f"{error.message.rstrip('.')} where the executor runs the questions: none is sent along.",
+        hint="Set PERPLEXITY_API_KEY in the environment of the workers.",
+    )
+
+
+_lock = threading.Lock()
+_session: requests.Session | None = None
+
+
+def _process_session() -> requests.Session:
+    """Return the one session of this process for all that comes from others."""
+    global _session
+    with _lock:
+        if _session is None:
+            _session = sessions.make_session()
+        return _session
+
+
+def _after_fork() -> None:
+    global _lock, _session
+    _lock, _session = threading.Lock(), None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -20,6 +20,12 @@ from dataclasses import dataclass
 
 from ipyperplexity import spending
 from ipyperplexity.answer import Answer
+from ipyperplexity.batch.executor_faults import (
+    as_ours,
+    is_lost_worker,
+    lost_worker,
+    why_stopped,
+)
 from ipyperplexity.batch.kept_answers import KeptAnswers
 from ipyperplexity.batch.money import CostCap
 from ipyperplexity.batch.outcome import RowOutcome
@@ -54,8 +60,6 @@ FATAL = (
 #: Seconds between two looks when nothing comes, and for what is stopped to come back.
 _TICK = 0.1
 _PARTING = 0.3
-#: Characters of what an executor says of its failure.
-_SHOWN_DEFECT = 300
 
 
 @dataclass(frozen=True)
@@ -105,8 +109,8 @@ class BatchRun:
         Questions beyond ``concurrency`` that lie ready at an executor with just so many workers:
         none is idle until this thread gets round to giving it the next one.
     executor_is_own : bool
-        Whether a failure of the executor is ours, and raised, or one of the user's machines: that
-        stops the run, whose answers are in the table.
+        Whether a failure of the executor is ours, and raised, or one of the user's machines: then
+        another worker is given the question, or the run stops with a word if there is none.
     """
 
     def __init__(
@@ -143,6 +147,7 @@ class BatchRun:
         #: Why nothing more is sent; empty while the run goes on.
         self.stopped_by = ""
         self.interrupted = False
+        self._is_ending = False
         #: A failure that no row is to blame for.
         self.defect: BaseException | None = None
 
@@ -223,7 +228,7 @@ class BatchRun:
             task.attempts -= 1
             self._waiting.appendleft(task)
             reserved.settle(0.0)
-            self._stop_for(error)
+            self._break(error)
             return False
         self._running[future] = _Sent(task, reserved)
         future.add_done_callback(self._back.put)
@@ -279,17 +284,19 @@ class BatchRun:
         sent = self._running.pop(future, None)
         if sent is None:
             return
-        if future.cancelled():
+        if future.cancelled() and self._is_ending:
             sent.task.attempts -= 1
             sent.reserved.settle(0.0)
             return
-        defect = future.exception()
-        if defect is not None:
-            sent.reserved.settle(None)
-            self._stop_for(defect)
-            self._leave(sent.task, "error", _as_ours(defect))
+        fault = concurrent.futures.CancelledError() if future.cancelled() else future.exception()
+        if fault is not None:
+            self._lose(sent, fault)
             return
         attempt = future.result()
+        if attempt.defect is not None:
+            self.defect = attempt.defect
+            self._lose(sent, attempt.defect)
+            return
         if self._learns:
             self._pacer.learn(attempt.limits)
         answer, error = attempt.answer, attempt.error
@@ -306,8 +313,21 @@ class BatchRun:
             self._cap.paid(answer.usage.cost_usd)
         self._fail(sent.task, answer, error, attempt.elapsed_s)
 
+    def _lose(self, sent: _Sent, fault: BaseException) -> None:
+        """Give a question up that did not come back, or to another worker if there is one."""
+        # It may have been asked, and billed.
+        sent.reserved.settle(None)
+        if self._executor_is_own or self.defect is not None or not is_lost_worker(fault):
+            self._break(fault)
+            self._leave(sent.task, "error", as_ours(fault))
+        elif self.interrupted:
+            self._leave(sent.task, "cancelled")
+        else:
+            self._cap.paid(None)
+            self._fail(sent.task, None, lost_worker(fault), None)
+
     def _fail(
-        self, task: Task, answer: Answer | None, error: PerplexityError, elapsed_s: float
+        self, task: Task, answer: Answer | None, error: PerplexityError, elapsed_s: float | None
     ) -> None:
         if isinstance(error, RateLimitError):
             self._pacer.pause(error.retry_after or 1.0)
@@ -363,16 +383,17 @@ class BatchRun:
     def _tell(self) -> None:
         self._on_progress(len(self._outcomes), self._errors, self._cap.spent, self._cached)
 
-    def _stop_for(self, defect: BaseException) -> None:
-        if self._executor_is_own:
-            self.defect = defect
-        text = " ".join(str(defect).split())
-        self.stopped_by = f"{type(defect).__name__}: {text}"[:_SHOWN_DEFECT]
+    def _break(self, fault: BaseException) -> None:
+        """Stop, since no question can be asked any more."""
+        if self._executor_is_own and self.defect is None:
+            self.defect = fault
+        self.stopped_by = self.stopped_by or why_stopped(fault)
 
     # --- ending ---------------------------------------------------------------------------------
 
     def _end(self) -> None:
         """Stop what runs, keep what has come, and give each row that is left an outcome."""
+        self._is_ending = True
         if self._running:
             if self.interrupted:
                 self._asker.stop()
@@ -438,12 +459,6 @@ def _cost(answer: Answer) -> float | None:
     if deck.replaying() is not None or answer.backend in spending.FREE_BACKENDS:
         return 0.0
     return answer.usage.cost_usd
-
-
-def _as_ours(defect: BaseException) -> PerplexityError:
-    if isinstance(defect, PerplexityError):
-        return defect
-    return PerplexityError(f"{type(defect).__name__}: {defect}")
 
 
 def own_executor(concurrency: int) -> concurrent.futures.Executor:

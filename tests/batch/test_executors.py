@@ -250,3 +250,73 @@ def test_functions_as_tools_are_refused_where_they_cannot_run(
     with pytest.raises(errors.InvalidRequestError, match="tools"):
         asking(server, executor[1], ["Why?"], tools=[pow])
     assert not server.requests
+
+
+class Unlucky(concurrent.futures.ThreadPoolExecutor):
+    """An executor of somebody else's: its workers may go, with what they were given."""
+
+    def __init__(self, losses: int) -> None:
+        super().__init__(2)
+        self.losses = losses
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if self.losses:
+            self.losses -= 1
+            lost: concurrent.futures.Future[Any] = concurrent.futures.Future()
+            lost.set_exception(ConnectionResetError("the worker is gone"))
+            return lost
+        return super().submit(fn, *args, **kwargs)
+
+
+def test_a_question_whose_worker_went_is_given_to_another(server: EmulatorServer) -> None:
+    with Unlucky(losses=3) as running:
+        table = asking(server, running, [f"What is a set, case {n}?" for n in range(6)])
+    assert table["status"] == ["ok"] * 6 and sum(table["attempts"]) == 9
+    with Unlucky(losses=10**6) as running:
+        table = asking(server, running, ["Why?"], retries=1)
+    assert table["status"] == ["error"] and "gone" in str(table["error"][0])
+    assert table["attempts"] == [2]
+
+
+def test_an_executor_that_takes_nothing_more_ends_the_run_with_a_word(
+    server: EmulatorServer,
+) -> None:
+    running = concurrent.futures.ThreadPoolExecutor(1)
+    running.shutdown()
+    with pytest.warns(errors.PerplexityWarning, match="cannot schedule new futures"):
+        table = asking(server, running, ["Why?", "Who?"])
+    assert table["status"] == ["skipped"] * 2 and not server.requests
+
+
+@contextmanager
+def elsewhere(**variables: str) -> Iterator[Executor]:
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, context, put_key, (variables,)) as executor:
+        yield executor
+
+
+def test_the_address_is_that_of_the_driver(
+    server: EmulatorServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERPLEXITY_BASE_URL", server.url)
+    own = {"PERPLEXITY_BASE_URL": "http://127.0.0.1:9", "PERPLEXITY_API_KEY": WORKER_KEY}
+    with elsewhere(**own) as running, Client() as client:
+        table = client.ask_many(["Why?"], limit=1, cache=False, executor=running)
+    assert table["status"] == ["ok"] and keys(server) == {WORKER_KEY}
+
+
+def test_a_worker_without_a_key_says_where_it_is_missing(server: EmulatorServer) -> None:
+    with (
+        elsewhere(PERPLEXITY_API_KEY="", IPYPERPLEXITY_HOME="/nowhere") as running,
+        pytest.warns(errors.PerplexityWarning, match="where the executor runs the questions"),
+    ):
+        table = asking(server, running, ["Why?", "Who?"], concurrency=1)
+    assert table["error_type"][0] == "MissingCredentialError"
+    assert "environment of the workers" in str(table.outcomes[0].error)
+
+
+def test_rows_of_a_worker_share_their_connections(server: EmulatorServer) -> None:
+    with elsewhere(PERPLEXITY_API_KEY=WORKER_KEY) as running:
+        asking(server, running, [f"What is yield, case {n}?" for n in range(6)], concurrency=1)
+    ports = {request.headers.get("connection", "keep-alive") for request in server.requests}
+    assert len(server.requests) == 6 and ports == {"keep-alive"}
