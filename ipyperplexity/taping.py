@@ -53,7 +53,7 @@ def record(path: str | os.PathLike[str]) -> Record:
     """Record what comes over the wire, as a context: answers of every backend, searches, columns.
 
     Keys, logins, cookies, tokens and e-mail addresses are not on the tape. What somebody stops is
-    not recorded.
+    not recorded, nor what other processes ask (``ask_many(executor=...)``).
 
     Parameters
     ----------

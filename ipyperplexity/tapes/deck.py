@@ -379,18 +379,13 @@ def _follow_environment() -> None:
     with _lock:
         if now == _followed:
             return
-        _followed = now
         tape, lesson, speed = now
         if lesson:
-            replay(Path(lesson).expanduser(), float(speed) if _is_number(speed) else 1.0)
+            replay(Path(lesson).expanduser(), checked_speed(speed) if speed else 1.0)
         elif tape and _recording is None:
             record(Path(tape).expanduser())
-
-
-def _is_number(text: str) -> bool:
-    with suppress(ValueError):
-        return 0 <= float(text) <= MAX_SPEED
-    return False
+        # Last: a tape that cannot be played is said of each question, and none goes out live.
+        _followed = now
 
 
 def _after_fork() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import nbformat
 import pytest
 
+from ipyperplexity.emulator import EmulatorServer
 from tests.notebooks.running import ELSEWHERE, FOLDER, NAMES, a_visitor, run
 
 
@@ -67,3 +69,41 @@ def test_links_between_the_notebooks_lead_somewhere(name: str) -> None:
         if cell.cell_type == "markdown":
             for target in re.findall(r"\]\(([^)#]+)\)", cell.source):
                 assert (FOLDER / target).exists(), target
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", ["teaching", "quickstart"])
+def test_one_notebook_runs_for_the_teacher_and_from_the_tape_with_not_a_line_changed(
+    name: str, tmp_path: Path
+) -> None:
+    tape = tmp_path / "lesson.tape"
+    key = "pplx-" + "t34cher" * 4
+    with EmulatorServer(pace=0, api_key=key) as server:
+        own = {"PERPLEXITY_API_KEY": key, "PERPLEXITY_BASE_URL": server.url}
+        with a_visitor(**own, IPYPERPLEXITY_BACKEND="agent", IPYPERPLEXITY_RECORD=str(tape)) as env:
+            taught = run(name, env)
+        n_asked = server.used_requests
+    assert n_asked >= 6 and key not in tape.read_text("utf-8")
+    # A student: no key, and no way out.
+    nowhere = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9"}
+    replay = {"IPYPERPLEXITY_REPLAY": str(tape), "IPYPERPLEXITY_REPLAY_SPEED": "0"}
+    with a_visitor(**nowhere, **replay, IPYPERPLEXITY_BACKEND="agent") as env:
+        learnt = run(name, env)
+    for one, other in zip(said(taught), said(learnt), strict=True):
+        assert one == other
+
+
+def said(notebook: nbformat.NotebookNode) -> list[str]:
+    """Return what the cells say in text, without times, dates and costs."""
+    found = []
+    for cell in notebook.cells:
+        if cell.cell_type != "code" or re.search("status|usage|compare", cell.source):
+            continue
+        texts = [o.get("text") or o.get("data", {}).get("text/plain", "") for o in cell.outputs]
+        lines = "\n".join(texts).splitlines()
+        found.append(
+            "\n".join(
+                line for line in lines if not re.search(r" · (\d+\.\d s|from the cache) · ", line)
+            )
+        )
+    return found

@@ -451,3 +451,20 @@ def test_a_speed_that_is_none_is_refused(tape: Path, speed: Any) -> None:
 def test_a_path_that_is_none_is_refused(path: Any) -> None:
     with pytest.raises(errors.InvalidRequestError, match="path: got"):
         pplx.record(path)
+
+
+def test_a_tape_of_the_environment_that_cannot_be_played_lets_no_question_out(
+    server: EmulatorServer, tape: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = client_for(server)
+    monkeypatch.setenv(deck.REPLAY_VARIABLE, str(tape))
+    for _ in range(2):
+        with pytest.raises(errors.ConfigurationError, match=r"lesson\.tape cannot be read"):
+            client.ask(QUESTION)
+    assert client.status().state == "misconfigured"
+    monkeypatch.setenv(deck.SPEED_VARIABLE, "soon")
+    with pytest.raises(errors.ConfigurationError, match="speed: got 'soon'"):
+        client.ask(QUESTION)
+    monkeypatch.delenv(deck.REPLAY_VARIABLE)
+    monkeypatch.delenv(deck.SPEED_VARIABLE)
+    assert client.ask(QUESTION).text and len(server.requests) == 1
