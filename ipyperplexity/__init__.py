@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ipyperplexity.errors import PerplexityError
     from ipyperplexity.jobs import Job, Jobs
     from ipyperplexity.models_table import Models
+    from ipyperplexity.notebook.panel import Panel
     from ipyperplexity.question import Question
     from ipyperplexity.schema import Schema
     from ipyperplexity.search_query import SearchQuery
@@ -58,6 +59,7 @@ _HOMES = {
     "Job": "jobs.job",
     "Jobs": "jobs.table",
     "Models": "models_table",
+    "Panel": "notebook.panel",
     "PerplexityError": "errors",
     "Question": "question",
     "Schema": "schema",
@@ -99,6 +101,7 @@ __all__ = [
     "Job",
     "Jobs",
     "Models",
+    "Panel",
     "PerplexityError",
     "Question",
     "Schema",
@@ -134,6 +137,10 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"module 'ipyperplexity' has no attribute {name!r}")
     module = importlib.import_module(f"ipyperplexity.{home}")
+    hooks: Any = importlib.import_module("ipyperplexity.hooks")
+    hooks.draw_into = lambda stream, output: importlib.import_module(
+        "ipyperplexity.notebook.output_target"
+    ).draw_into(stream, output)
     value = module if home == name else getattr(module, name)
     globals()[name] = value
     return value

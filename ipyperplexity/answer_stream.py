@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import sys
 import time
 from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
+from ipyperplexity import hooks
 from ipyperplexity.answer import Answer, Image, Usage
 from ipyperplexity.answer_run import AnswerRun, Call
 from ipyperplexity.citations import count_citations
@@ -105,6 +107,36 @@ class AnswerStream:
 
     def __iter__(self) -> Iterator[Event]:
         return self._running
+
+    def into(self, output: Any) -> Answer:
+        """Stream into an ``ipywidgets.Output`` of yours; return the answer when it is whole.
+
+        The widget shows it as a cell would, from whatever thread this is called in.
+
+        Parameters
+        ----------
+        output : ipywidgets.Output
+
+        Raises
+        ------
+        InvalidRequestError
+            If that is no Output.
+        PerplexityError
+            As iterating; what had come is shown, or else the error.
+
+        Examples
+        --------
+        ::
+
+            output = ipywidgets.Output()
+            display(output)
+            answer = client.stream("What is a lambda?").into(output)
+        """
+        if hooks.draw_into is None:  # the first public name that is looked up puts it there
+            sys.modules["ipyperplexity"].__getattr__("errors")
+        assert hooks.draw_into is not None
+        answer: Answer = hooks.draw_into(self, output)
+        return answer
 
     def __enter__(self) -> AnswerStream:
         return self

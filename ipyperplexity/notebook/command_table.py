@@ -99,6 +99,7 @@ COMMANDS: dict[str, Command] = {
         ("stop",),
         r"((?!-)\S+\.tape|[\"'].+\.tape[\"'])(\s+(--strict|--speed[ =]\S+))*",
     ),
+    "panel": Command("panel", "a widget that asks beside the cells, while the kernel stays free"),
     "last": Command("last", "the newest answer, also a stopped or broken one"),
     "help": Command(
         "help [topic]", "options, commands, examples, backends, costs, privacy, errors, or a name"
@@ -108,7 +109,7 @@ HELP_TOPICS = (*_TOPICS, *COMMANDS, *OPTIONS)
 COMMANDS["help"] = Command(COMMANDS["help"].usage, COMMANDS["help"].about, HELP_TOPICS, r"[\w-]+")
 #: Words that a user may well take for commands. Alone on a line they are refused: asking the
 #: service what "panel" means would cost money and help nobody.
-NO_COMMANDS = ("history", "panel")
+NO_COMMANDS = ("history",)
 _NO_COMMAND = re.compile(
     rf"({'|'.join(NO_COMMANDS)})(?:\s+(?:--?[a-z][\w-]*(?:[ =]\d+)?|\S+\.tape|stop))*"
 )

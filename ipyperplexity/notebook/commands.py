@@ -137,6 +137,12 @@ def _replay(magics: PerplexityMagics, arguments: str) -> None:
     run_replay(arguments)
 
 
+def _panel(magics: PerplexityMagics, arguments: str) -> Any:
+    from ipyperplexity.notebook.panel import Panel
+
+    return Panel(magics.client(), **given_settings(magics, beside={}))
+
+
 def _last(magics: PerplexityMagics, arguments: str) -> Answer | None:
     answers = magics.newest_answers()
     if not answers:
@@ -159,6 +165,7 @@ _RUN: dict[str, Callable[[Any, str], Any]] = {
     "usage": _usage,
     "jobs": _jobs,
     "cache": _cache,
+    "panel": _panel,
     "record": _record,
     "replay": _replay,
     "last": _last,

@@ -106,6 +106,14 @@ recorded. A tape that is there goes on. IPYPERPLEXITY_RECORD=lesson.tape records
 
 For a class start Jupyter with IPYPERPLEXITY_REPLAY=lesson.tape: no line of the notebook changes.
 What is replayed costs nothing, and is not in %perplexity usage.""",
+    "panel": """\
+  panel = %perplexity panel   a field, Ask, Stop, pickers for the model and the age of pages, the
+  panel                       answer as it is written, "Follow up", and "Keep in notebook", which
+                              shows it below as an output that is saved
+  panel.answer                the newest answer, in any cell
+  panel.close()               stop it, and take it away
+
+Enter asks. Cells can run meanwhile. A saved notebook shows what was kept, not the panel.""",
     "last": """\
 answer = %perplexity last gets back what a cell showed and nobody kept, also what had come of an
 answer that was stopped.""",

@@ -353,6 +353,8 @@ def unload(shell: Any) -> None:
     """Take everything away that :func:`load` put there."""
     # By name, not by type: after %autoreload the class is another one.
     ours = [c for c in shell.configurables if type(c).__name__ == PerplexityMagics.__name__]
+    if "ipyperplexity.notebook.panel" in sys.modules:
+        sys.modules["ipyperplexity.notebook.panel"].close_panels()
     for magics in ours:
         magics.close()
         shell.configurables.remove(magics)

@@ -84,7 +84,7 @@ def test_a_word_with_more_after_it_is_a_question(line: str) -> None:
     assert parse(line).command is None
 
 
-@pytest.mark.parametrize("line", [*NO_COMMANDS, "panel --help"])
+@pytest.mark.parametrize("line", [*NO_COMMANDS, "history --all"])
 def test_a_word_that_looks_like_a_command_is_refused_and_can_be_asked_with_two_dashes(
     line: str,
 ) -> None:
