@@ -100,6 +100,7 @@ COMMANDS: dict[str, Command] = {
         r"((?!-)\S+\.tape|[\"'].+\.tape[\"'])(\s+(--strict|--speed[ =]\S+))*",
     ),
     "panel": Command("panel", "a widget that asks beside the cells, while the kernel stays free"),
+    "history": Command("history", "what was asked in this notebook, as a table with the answers"),
     "last": Command("last", "the newest answer, also a stopped or broken one"),
     "help": Command(
         "help [topic]", "options, commands, examples, backends, costs, privacy, errors, or a name"
@@ -107,12 +108,6 @@ COMMANDS: dict[str, Command] = {
 }
 HELP_TOPICS = (*_TOPICS, *COMMANDS, *OPTIONS)
 COMMANDS["help"] = Command(COMMANDS["help"].usage, COMMANDS["help"].about, HELP_TOPICS, r"[\w-]+")
-#: Words that a user may well take for commands. Alone on a line they are refused: asking the
-#: service what "panel" means would cost money and help nobody.
-NO_COMMANDS = ("history",)
-_NO_COMMAND = re.compile(
-    rf"({'|'.join(NO_COMMANDS)})(?:\s+(?:--?[a-z][\w-]*(?:[ =]\d+)?|\S+\.tape|stop))*"
-)
 
 
 def read_command(text: str) -> tuple[str, str] | None:
@@ -133,12 +128,6 @@ def read_command(text: str) -> tuple[str, str] | None:
     if word in COMMANDS and COMMANDS[word].takes(arguments):
         return word, arguments
     _refuse_slip(word, arguments, text)
-    if match := _NO_COMMAND.fullmatch(text):
-        raise InvalidRequestError(
-            f"{match[1]}: there is no such command in this version.",
-            field="question",
-            hint=f"%perplexity help commands lists them. To ask it: %perplexity -- {text}",
-        )
     return None
 
 

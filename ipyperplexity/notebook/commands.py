@@ -13,6 +13,7 @@ from ipyperplexity.notebook.settings import given_settings
 if TYPE_CHECKING:
     from ipyperplexity.answer import Answer
     from ipyperplexity.backends import Status
+    from ipyperplexity.history_table import HistoryTable
     from ipyperplexity.jobs import Jobs
     from ipyperplexity.models_table import Models
     from ipyperplexity.notebook.magic import PerplexityMagics
@@ -143,6 +144,12 @@ def _panel(magics: PerplexityMagics, arguments: str) -> Any:
     return Panel(magics.client(), **given_settings(magics, beside={}))
 
 
+def _history(magics: PerplexityMagics, arguments: str) -> HistoryTable:
+    from ipyperplexity.history_table import HistoryTable
+
+    return HistoryTable(magics.answers)
+
+
 def _last(magics: PerplexityMagics, arguments: str) -> Answer | None:
     answers = magics.newest_answers()
     if not answers:
@@ -168,6 +175,7 @@ _RUN: dict[str, Callable[[Any, str], Any]] = {
     "panel": _panel,
     "record": _record,
     "replay": _replay,
+    "history": _history,
     "last": _last,
     "help": _help,
 }

@@ -114,6 +114,9 @@ What is replayed costs nothing, and is not in %perplexity usage.""",
   panel.close()               stop it, and take it away
 
 Enter asks. Cells can run meanwhile. A saved notebook shows what was kept, not the panel.""",
+    "history": """\
+history = %perplexity history holds it: history[-1] is the newest answer, history.to_pandas() a
+frame. turn counts within a conversation. It is of this kernel, and nowhere else.""",
     "last": """\
 answer = %perplexity last gets back what a cell showed and nobody kept, also what had come of an
 answer that was stopped.""",

@@ -51,6 +51,8 @@ class PerplexityMagics(Settings, Magics):  # type: ignore[misc, valid-type]
         self._clients: dict[tuple[Any, ...], Client] = {}
         self._second_display: SecondDisplay | None = None
         self.last: Answer | None = None
+        #: Of this kernel, oldest first, also those that failed.
+        self.answers: list[Answer] = []
         #: What ``--continue`` goes on from: a failure without text does not end a conversation.
         self._conversation: Answer | None = None
         super().__init__(shell, **kwargs)
@@ -265,6 +267,7 @@ class PerplexityMagics(Settings, Magics):  # type: ignore[misc, valid-type]
 
     def _keep(self, answer: Answer, name: str | None) -> None:
         self.last = answer
+        self.answers.append(answer)
         if answer.text:
             self._conversation = answer
         if name:

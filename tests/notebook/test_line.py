@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ipyperplexity.errors import InvalidRequestError
-from ipyperplexity.notebook.command_table import COMMANDS, HELP_TOPICS, NO_COMMANDS
+from ipyperplexity.notebook.command_table import COMMANDS, HELP_TOPICS
 from ipyperplexity.notebook.help_topics import OF_COMMANDS, TOPICS, error_kinds
 from ipyperplexity.notebook.line import FLAGS, help_text, parse
 
@@ -82,17 +82,6 @@ def test_a_command_is_a_word_with_its_own_arguments(line: str, command: tuple[st
 )
 def test_a_word_with_more_after_it_is_a_question(line: str) -> None:
     assert parse(line).command is None
-
-
-@pytest.mark.parametrize("line", [*NO_COMMANDS, "history --all"])
-def test_a_word_that_looks_like_a_command_is_refused_and_can_be_asked_with_two_dashes(
-    line: str,
-) -> None:
-    with pytest.raises(InvalidRequestError) as caught:
-        _ = parse(line).command
-    assert f"{line.split()[0]}: there is no such command" in caught.value.message
-    assert f"%perplexity -- {line}" in (caught.value.hint or "")
-    assert parse(f"-- {line}").command is None
 
 
 @pytest.mark.parametrize(
